@@ -48,6 +48,7 @@ PROBES: dict[str, Callable[[], bool]] = {
 LIBRARIES = {
     "boto3": "boto3",
     "botocore": "boto3",
+    "cel": "common-expression-language",
     "dvc": "dvc",
     "dvc_data": "dvc",
     "google": "google-auth",

@@ -15,17 +15,17 @@ import pytest
 from tests import services
 from tests.acceptance.shop import Shop
 from tests.clouds.gcp.desk import Google
+from tests.clouds.gcp.guard import TOKEN
 from tests.clouds.gcp.offers import REGION
 from tests.clouds.gcp.permitted import needed
 from tests.clouds.gcp.renter import GCP_PROJECT
-from tests.clouds.gcp.rest import TOKEN
 
 pytestmark = pytest.mark.slow
 
 #: Seconds for one command, on a machine that has much else to do.
 SLOWLY = 600.0
 #: What Pulumi makes of a fleet with a network of its own and a secret.
-PARTS = 9
+PARTS = 10
 
 
 @pytest.fixture

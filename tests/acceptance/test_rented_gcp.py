@@ -9,8 +9,9 @@ import pytest
 
 from tests.acceptance.rented_site import STEPPER, RentedSite, ends, holding, lines
 from tests.acceptance.shop import PROMPT, Shop, until
+from tests.clouds.gcp.guard import TOKEN, make_token
 from tests.hosts import Lab
-from tests.rented.google import GROUP, PROJECT, Google, google
+from tests.rented.google import EMAIL, GROUP, PREFIX, PROJECT, Google, google
 
 pytestmark = pytest.mark.slow
 
@@ -26,11 +27,11 @@ def cloud(lab: Lab) -> Iterator[Google]:
 
 def test_machines_boot_give_back_and_leave(cloud: Google, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """One is taken back: another goes on from its last step, and goes when there is no more to do."""
-    monkeypatch.setenv("GOOGLE_BEARER_TOKEN", cloud.token)
-    shop.env["GOOGLE_BEARER_TOKEN"] = cloud.token
+    monkeypatch.setenv("GOOGLE_BEARER_TOKEN", TOKEN)
+    shop.env["GOOGLE_BEARER_TOKEN"] = TOKEN
     cloud.secrets["told"] = SECRET
     about = {"cloud": "gcp", "gcp_project": PROJECT, "secrets": {"TOLD": "told"}, "idle_timeout": 10.0}
-    site = RentedSite(shop, cloud.bucket.url("gs", "team/sweeps"), cloud.lab.base / "shared/google", about)
+    site = RentedSite(shop, cloud.bucket.url("gs", PREFIX), cloud.lab.base / "shared/google", about)
     (shop.root / "stepper.py").write_text(STEPPER)
     text = f"command: [python3, stepper.py, '{site.shared}', '{{i}}']\noutputs: []\ncheckpoint_every: 1h\n"
     site.apply(f"{text}secrets: [TOLD]\n", jobs=1)
@@ -58,7 +59,8 @@ def test_machines_boot_give_back_and_leave(cloud: Google, shop: Shop, monkeypatc
     assert cloud.wanted == 1 and cloud.asked == [other.name]
     assert shop.states() == {"succeeded": 1}
     assert [end["reason"] for end in ends(site) if end["outcome"] == "released"] == ["spot notice"]
+    assert not cloud.guard.refused, "machines ask for what they may not do"
     everything = site.everything()
-    for secret in (SECRET, cloud.token):
+    for secret in (SECRET, TOKEN, make_token(EMAIL)):
         assert secret not in script and not [key for key, data in everything.items() if secret.encode() in data]
         assert not holding(secret, machine.root, other.root, shop.root.parent)

@@ -9,10 +9,14 @@ import re
 import secrets
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
-from tests.bucket import FakeBucket
+from monkey_stacks.gcp import machine_rights
 from tests.bucket.dialect import Answer, Request, error
+from tests.bucket.server import NAME
+from tests.clouds.gcp.guard import TOKEN, Guard, GuardedBucket, make_token
+from tests.clouds.gcp.iam import Given, Iam, check_condition
+from tests.clouds.gcp.served import make_handler
 from tests.hosts import Lab
 from tests.rented.machine import Rented
 from tests.rented.metadata import Metadata
@@ -21,17 +25,17 @@ PROJECT, ZONE = "a-project", "europe-west4-a"
 GROUP = f"zones/{ZONE}/instanceGroupManagers/monkey-shop-rented"
 
 
-class Bucket(FakeBucket):
-    """The bucket of the account: who has no token of it is not let in."""
+#: The fleet and the store that the machines are of, and the address of their service account.
+FLEET, PREFIX = "rented", "team/sweeps"
+EMAIL = f"monkey-0123456789@{PROJECT}.iam.gserviceaccount.com"
 
-    def __init__(self, address: str, token: str) -> None:
-        """Begin empty."""
-        super().__init__(address)
-        self._token = token
+
+class Bucket(GuardedBucket):
+    """The bucket of the account: who has no token of it is not let in."""
 
     def answer(self, request: Request) -> Answer | None:
         """See `FakeBucket.answer`."""
-        if request.headers.get("authorization") != f"Bearer {self._token}":
+        if request.headers.get("authorization") not in (f"Bearer {TOKEN}", f"Bearer {make_token(EMAIL)}"):
             return error(401, "AuthenticationRequired")
         return super().answer(request)
 
@@ -41,14 +45,28 @@ class Google:
 
     def __init__(self, lab: Lab) -> None:
         """Make it, without any machine."""
-        self.lab, self.token = lab, f"ya29.{secrets.token_urlsafe(24)}"
-        self.bucket = Bucket(f"{lab.network}.1", self.token)
+        self.lab, self.guard = lab, Guard(self._iam)
+        self.bucket = Bucket(self.guard, f"{lab.network}.1")
         self.secrets: dict[str, str] = {}
         #: How many machines the group wants; and what it was asked for.
         self.wanted, self.asked = 0, list[str]()
         self.machines: dict[str, Rented] = {}
-        self._apis = ThreadingHTTPServer((f"{lab.network}.1", 0), _handler(self))
+        self._apis = ThreadingHTTPServer((f"{lab.network}.1", 0), make_handler(self.guard, self.answer))
         threading.Thread(target=self._apis.serve_forever, args=(0.05,), daemon=True).start()
+
+    def _iam(self) -> Iam:
+        """Return what apply gives to the machines of such a fleet."""
+        member, role = f"serviceAccount:{EMAIL}", machine_rights.spell_group_role(PROJECT)
+        rights = machine_rights.write_bucket_rights(NAME, PREFIX, "shop", FLEET).values()
+        given = [
+            *(
+                Given(f"projects/_/buckets/{NAME}", each.role, member, check_condition(each.condition))
+                for each in rights
+            ),
+            Given(f"projects/{PROJECT}", role, member),
+            *(Given(f"projects/{PROJECT}/secrets/{name}", machine_rights.SECRET, member) for name in self.secrets),
+        ]
+        return Iam(tuple(given), {role: frozenset(machine_rights.GROUP_CALLS)})
 
     def group(self, startup_script: str, machines: int) -> None:
         """Have the group want so many machines, which boot by `startup_script`."""
@@ -56,7 +74,7 @@ class Google:
         names = ("COMPUTE", "SECRETMANAGER")
         environment = {f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name}": at for name in names}
         self.wanted = machines
-        token = {"access_token": self.token, "expires_in": 3599, "token_type": "Bearer"}
+        token = {"access_token": make_token(EMAIL), "expires_in": 3599, "token_type": "Bearer"}
         for number in range(90, 90 + machines):
             name = f"monkey-shop-rented-{secrets.token_hex(2)}"
             said = {
@@ -106,27 +124,6 @@ class Google:
         self._apis.server_close()
         for machine in self.machines.values():
             machine.close()
-
-
-def _handler(google: Google) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, said = google.answer(self.command, self.path, body)
-            if self.headers.get("Authorization") != f"Bearer {google.token}":
-                status, said = 401, {"error": {"code": 401, "message": "invalid authentication credentials"}}
-            data = json.dumps(said).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_GET = do_POST
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    return Handler
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ _MACHINE_CALLS = (
     *(f"compute.subnetworks.{call}" for call in ("create", "delete", "get", "update", "use", "useExternalIp")),
     *(f"compute.firewalls.{call}" for call in ("create", "delete", "get", "update")),
     *(f"compute.instanceTemplates.{call}" for call in ("create", "delete", "get", "list", "useReadOnly")),
-    *(f"compute.instanceGroupManagers.{call}" for call in ("create", "delete", "get", "update")),
+    *(f"compute.instanceGroupManagers.{call}" for call in ("create", "delete", "get", "list", "update")),
     # A group asks for machines in the name of who made it.
     *(f"compute.instances.{call}" for call in ("create", "delete", "get", "list", "setLabels", "setMetadata")),
     "compute.instances.setServiceAccount",
@@ -27,6 +27,8 @@ _MACHINE_CALLS = (
     *("compute.images.get", "compute.images.getFromFamily", "compute.images.useReadOnly", "compute.machineTypes.list"),
     *("compute.globalOperations.get", "compute.regionOperations.get"),
     *(f"iam.serviceAccounts.{call}" for call in ("actAs", "create", "delete", "get", "update")),
+    # To see whether the role of machines is there.
+    "iam.roles.get",
     *("resourcemanager.projects.get", "resourcemanager.projects.getIamPolicy"),
 )
 #: To use the store, and to have machines use it.
@@ -44,13 +46,16 @@ GIVING = "roles/resourcemanager.projectIamAdmin"
 def list_roles(store_url: str, cloud: CloudSettings) -> Mapping[str, Any]:
     """Return the roles that `apply` needs, as `gcloud iam roles create --file` takes them, and where."""
     project, bucket = f"projects/{cloud.gcp_project}", parse_bucket_url(store_url).bucket
+    group = machine_rights.spell_group_role(cloud.gcp_project)
     secrets = sorted({spell_secret_path(where, cloud.gcp_project) for where in cloud.secrets.values()})
     roles = {
         "monkeyMachines": _role("Machines of monkey", _MACHINE_CALLS),
+        # Nobody is given this one by hand: apply gives it to machines.
+        machine_rights.GROUP_ROLE: _role("Groups of machines of monkey", machine_rights.GROUP_CALLS),
         "monkeyStore": _role("Stores of monkey", STORE),
         **({"monkeySecrets": _role("Secrets of machines of monkey", SECRETS)} if secrets else {}),
     }
-    only = {"title": "own-group-only", "expression": f"{_GIVEN}.hasOnly(['{machine_rights.GROUP}'])"}
+    only = {"title": "own-group-only", "expression": f"{_GIVEN}.hasOnly(['{group}'])"}
     bindings: list[Mapping[str, Any]] = [
         {"on": project, "role": f"{project}/roles/monkeyMachines"},
         {"on": project, "role": GIVING, "condition": only},

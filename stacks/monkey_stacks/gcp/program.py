@@ -102,21 +102,24 @@ class _GcpFleetProgram:
         )
 
     def _rights(self, account: Any) -> list[Any]:
-        wanted, opts = self.wanted, self.options
-        objects = storage.BucketIAMMember(
-            "objects",
-            bucket=wanted.bucket,
-            role=machine_rights.OBJECTS,
-            member=account.member,
-            condition=machine_rights.write_prefix_condition(wanted.bucket, wanted.prefix, wanted.stack.project),
-            opts=opts,
-        )
+        wanted, opts, stack = self.wanted, self.options, self.wanted.stack
+        rights = machine_rights.write_bucket_rights(wanted.bucket, wanted.prefix, stack.project, stack.fleet)
+        objects = [
+            storage.BucketIAMMember(
+                name,
+                bucket=wanted.bucket,
+                role=right.role,
+                member=account.member,
+                condition=right.condition,
+                opts=opts,
+            )
+            for name, right in rights.items()
+        ]
         leave = projects.IAMMember(
             "leave",
             project=wanted.gcp_project,
-            role=machine_rights.GROUP,
+            role=machine_rights.spell_group_role(wanted.gcp_project),
             member=account.member,
-            condition=machine_rights.write_group_condition(wanted.stack.name),
             opts=opts,
         )
         secrets = [
@@ -130,7 +133,7 @@ class _GcpFleetProgram:
             )
             for path in wanted.secrets
         ]
-        return [objects, leave, *secrets]
+        return [*objects, leave, *secrets]
 
     def _template(self, network: _GcpNetwork, account: Any) -> Any:
         """Return the template. None can be changed: a new one has a new name, and exists before the old one goes."""

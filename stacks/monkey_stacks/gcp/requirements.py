@@ -16,7 +16,7 @@ from monkey_stacks.cloud import machine_settings
 from monkey_stacks.cloud.rent_cost import RentalBounds
 from monkey_stacks.cloud.slot_capacity import MachineType
 from monkey_stacks.engine.engine_outcome import StateResource
-from monkey_stacks.gcp import desired_resources
+from monkey_stacks.gcp import desired_resources, machine_rights
 from monkey_stacks.gcp.api import catalog
 from monkey_stacks.gcp.api.account import GcpAccount
 from monkey_stacks.gcp.api.group import parse_time
@@ -50,6 +50,7 @@ def find_requirements(
     name = catalog.select_image_name(cloud, machine)
     image = catalog.find_image(account, name, machine.arch, find_kept_image(known, name))
     network, subnetwork = _network(account, cloud)
+    check_group_role(account)
     bundle, where = publishing.build_for_store(store_url, machine.arch), parse_bucket_url(store_url)
     said = machine_settings.make_settings(provider, stack, store_url, bundle.sha256, stack.group(cloud.region))
     zones = catalog.select_zones(offer, cloud.zones, list_kept_zones(known))
@@ -87,6 +88,28 @@ def _network(account: GcpAccount, cloud: CloudSettings) -> tuple[str, str]:
     subnetwork = cloud.subnets[0] if cloud.subnets else ""
     catalog.check_network(account, cloud.network, subnetwork)
     return catalog.spell_network_path(account, cloud.network), catalog.spell_subnetwork_path(account, subnetwork)
+
+
+def check_group_role(account: GcpAccount) -> None:
+    """Raise FleetError where the project lacks the role by which machines leave their group.
+
+    Without it, machines would stay, and be paid for, until the end of their sweeps.
+    """
+    needed = machine_rights.GROUP_CALLS
+    found = account.find("iam", f"v1/{machine_rights.spell_group_role(account.project)}")
+    if found is None:
+        told, verb = "there is none in the project", ("create", f" --stage GA --permissions {','.join(needed)}")
+    elif found.get("deleted"):
+        told, verb = "it was deleted", ("undelete", "")
+    elif lacks := [call for call in needed if call not in found.get("includedPermissions", ())]:
+        told, verb = f"it lacks {' and '.join(lacks)}", ("update", f" --add-permissions {','.join(lacks)}")
+    else:
+        return
+    raise FleetError(
+        f"expected the role {machine_rights.GROUP_ROLE}, by which machines leave their group: {told}",
+        hint="have an administrator make it, once for all fleets: "
+        f"`gcloud iam roles {verb[0]} {machine_rights.GROUP_ROLE} --project {account.project}{verb[1]}`",
+    )
 
 
 def find_kept_image(known: Sequence[StateResource], name: str) -> str:

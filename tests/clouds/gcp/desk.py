@@ -8,10 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bucket import FakeBucket
+from monkey.spec.project.cloud import CloudSettings
+from monkey_stacks.gcp.applier_rights import list_roles
+from monkey_stacks.gcp.machine_rights import GROUP_ROLE, spell_group_role
 from tests.clouds.account import plugins
 from tests.clouds.double import LEDGER
-from tests.clouds.gcp.rest import TOKEN, Rest
+from tests.clouds.gcp.guard import TOKEN, GuardedBucket
+from tests.clouds.gcp.offers import REGION
+from tests.clouds.gcp.renter import GCP_PROJECT
+from tests.clouds.gcp.rest import Rest
 from tests.clouds.gcp.shelf import SHELF, Shelf
 
 
@@ -21,7 +26,7 @@ class Google:
 
     shelf: Shelf
     rest: Rest
-    bucket: FakeBucket
+    bucket: GuardedBucket
     base: Path
 
     @property
@@ -54,5 +59,9 @@ def google(base: Path) -> Iterator[Google]:
     """Give an empty project for a while."""
     shelf = Shelf(base / "google")
     shelf.base.mkdir()
-    with Rest(shelf).running() as rest, FakeBucket() as bucket:
+    # What an administrator makes of what `monkey init` prints.
+    cloud = CloudSettings(REGION, ("e2-standard-2",), gcp_project=GCP_PROJECT)
+    role = list_roles("gs://bucket", cloud)["roles"][GROUP_ROLE]
+    shelf.make_role(spell_group_role(GCP_PROJECT), role)
+    with Rest(shelf).running() as rest, GuardedBucket(rest.guard) as bucket:
         yield Google(shelf, rest, bucket, base)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from tests.clouds.gcp.iam import check_condition
 from tests.clouds.gcp.shelf import Shelf
 from tests.clouds.kind import Kind, Props, Refused
 
@@ -206,6 +207,12 @@ class Member(Thing):
     linked = False
 
     def make(self, cloud: Shelf, want: Props) -> str:
+        check_condition(want.get("condition"))
+        role = str(want["role"])
+        if role.startswith("projects/") and role not in cloud.roles:
+            raise Refused(
+                f"googleapi: Error 400: Role ({role}) does not exist in the resource's hierarchy., badRequest"
+            )
         id_ = self.form.format(**self._placed(cloud, want))
         return id_ if cloud.get(id_) is not None else super().make(cloud, want)
 
@@ -216,6 +223,7 @@ class BucketMember(Member):
     forces = frozenset({"bucket", "condition", "member", "role"})
 
     def make(self, cloud: Shelf, want: Props) -> str:
+        check_condition(want.get("condition"))
         # With a condition, one of another condition is another one.
         title = (want.get("condition") or {}).get("title", "")
         id_ = "/".join(filter(None, [self.form.format(**want), title]))

@@ -70,8 +70,12 @@ PLUGIN: Mapping[str, Calls] = {
 _GROUPS = r"/instanceGroupManagers/[^/]+"
 APIS: Mapping[str, tuple[str, ...]] = {
     rf"GET .*{_GROUPS}": ("compute.instanceGroupManagers.get",),
-    rf"POST .*{_GROUPS}/listManagedInstances": ("compute.instanceGroupManagers.get",),
-    rf"POST .*{_GROUPS}/(resize\?size=\d+|deleteInstances)": ("compute.instanceGroupManagers.update",),
+    # gcloud's page of `instance-groups managed list-instances` names `list`, the method's own page `get`.
+    rf"POST .*{_GROUPS}/listManagedInstances": (
+        "compute.instanceGroupManagers.get",
+        "compute.instanceGroupManagers.list",
+    ),
+    rf"POST .*{_GROUPS}/(resize\?size=\d+|(delete|recreate)Instances)": ("compute.instanceGroupManagers.update",),
     r"GET .*/aggregated/machineTypes\?.*": ("compute.machineTypes.list",),
     r"GET .*/aggregated/instances\?.*": ("compute.instances.list",),
     r"GET .*/aggregated/disks\?.*": ("compute.disks.list",),
@@ -82,10 +86,13 @@ APIS: Mapping[str, tuple[str, ...]] = {
     r"GET .*/global/images/family/[^/]+": ("compute.images.getFromFamily",),
     r"GET .*/global/images/[^/]+": ("compute.images.get",),
     r"GET .*/global/instanceTemplates\?.*": ("compute.instanceTemplates.list",),
+    r"DELETE .*/global/instanceTemplates/[^/]+": ("compute.instanceTemplates.delete",),
     r"GET .*/global/networks/[^/]+": ("compute.networks.get",),
     r"GET .*/global/firewalls/[^/]+": ("compute.firewalls.get",),
     r"GET .*/subnetworks/[^/]+": ("compute.subnetworks.get",),
     r"GET v1/.*/serviceAccounts/[^/]+": ("iam.serviceAccounts.get",),
+    r"GET v1/.*/roles/[^/]+": ("iam.roles.get",),
+    r"GET v1/.*/secrets/[^/]+/versions/[^/]+:access": ("secretmanager.versions.access",),
     r"GET storage/v1/b/[^/]+": ("storage.buckets.get",),
 }
 
@@ -97,6 +104,11 @@ def needed(plugin: Iterable[str], apis: Iterable[str]) -> set[str]:
         call, token, _ = line.split()
         found |= set(PLUGIN[token][call])
     for line in apis:
-        [names] = [names for pattern, names in APIS.items() if re.fullmatch(pattern, line)]
-        found |= set(names)
+        found |= set(of_api(line))
     return found
+
+
+def of_api(line: str) -> tuple[str, ...]:
+    """Return the permissions that a call of an API takes: "GET compute/v1/…"."""
+    [names] = [names for pattern, names in APIS.items() if re.fullmatch(pattern, line)]
+    return names

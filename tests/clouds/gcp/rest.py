@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import re
@@ -10,16 +9,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.clouds.gcp.guard import Guard
+from tests.clouds.gcp.iam import Iam, read_given
 from tests.clouds.gcp.offers import IMAGES, NOT_THERE, TYPES, ZONES
+from tests.clouds.gcp.served import make_handler
 from tests.clouds.gcp.shelf import Shelf
 from tests.clouds.kind import Refused
 
 ROOT = "https://www.googleapis.com/compute/v1/"
-TOKEN = "ya29.of-tests-alone-1729"
 Answer = dict[str, Any] | None
 
 
@@ -36,8 +37,13 @@ class Rest:
         self.buckets: dict[str, Any] = {}
         #: Which call is held, for its asker to be killed then; whether it is carried out before; and that it came.
         self.held, self.after, self.reached = "", False, threading.Event()
+        self.guard = Guard(self._iam)
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), make_handler(self.guard, self.answer))
+
+    def _iam(self) -> Iam:
+        roles = {name: frozenset(each["includedPermissions"]) for name, each in self.shelf.roles.items()}
+        return Iam(tuple(read_given(self.shelf.things)), roles)
 
     @property
     def endpoint(self) -> str:
@@ -227,6 +233,23 @@ class Rest:
         self.shelf.change(there.pop("type"), group, {**there, "targetSize": int(there["targetSize"]) - len(gone)})
         return {"status": "RUNNING"}
 
+    def _recreate(self, group: str, *, query: dict[str, str], said: Any) -> Answer:
+        """Make machines of a group again, under their names, by its template of now."""
+        there, project = self.shelf.get(group), group.partition("/regions/")[0]
+        if there is None:
+            return None
+        for each in said["instances"]:
+            id_ = f"{project}/{each}"
+            props = self.shelf.get(id_)
+            assert props is not None and props["group"] == group
+            self.shelf.remove("instance", id_)
+            template = there["versions"][0]["instanceTemplate"].rpartition("/")[2].partition("?")[0]
+            self.shelf.make("instance", id_, {**props, "template": template})
+        return {"status": "RUNNING"}
+
+    def _role(self, name: str, *, query: dict[str, str], said: Any) -> Answer:
+        return self.shelf.roles.get(name)
+
     def _clear(self, machines: dict[str, Any]) -> None:
         for id_ in machines:
             self.shelf.remove("instance", id_)
@@ -252,10 +275,12 @@ class Rest:
         ("POST", _COMPUTE + _GROUP + "/listManagedInstances", _managed),
         ("POST", _COMPUTE + _GROUP + "/resize", _resize),
         ("POST", _COMPUTE + _GROUP + "/deleteInstances", _retire),
+        ("POST", _COMPUTE + _GROUP + "/recreateInstances", _recreate),
         ("GET", _COMPUTE + _NAMED, _thing),
         ("DELETE", _COMPUTE + _NAMED, _delete),
         ("GET", r"v1/(projects/[^/]+/serviceAccounts/[^/]+)", _thing),
         ("DELETE", r"v1/(projects/[^/]+/serviceAccounts/[^/]+)", _delete),
+        ("GET", r"v1/(projects/[^/]+/roles/[^/]+)", _role),
         ("GET", r"storage/v1/b/([^/]+)", _bucket),
         ("POST", r"storage/v1/b", _make_bucket),
     ]
@@ -270,26 +295,3 @@ def _matched(pattern: str, text: str) -> tuple[str, ...]:
 def _zonal(group: str, number: int) -> str:
     """Return the project and the zone of a group's machine."""
     return f"{group.partition('/regions/')[0]}/zones/{ZONES[number % 2]}"
-
-
-def _handler(rest: Rest) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, said = rest.answer(self.command, self.path, body)
-            if self.headers.get("Authorization") != f"Bearer {TOKEN}":
-                message = "Request had invalid authentication credentials."
-                status, said = 401, {"error": {"code": 401, "message": message, "status": "UNAUTHENTICATED"}}
-            data = json.dumps(said).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            with contextlib.suppress(BrokenPipeError):  # who asked may have been killed
-                self.wfile.write(data)
-
-        do_POST = do_DELETE = do_GET
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    return Handler

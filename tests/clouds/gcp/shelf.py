@@ -13,6 +13,7 @@ import re
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,19 @@ class Shelf:
         """All that there is: id → what it is, its type with it."""
         found = {unquote(path.name): path for path in sorted((self.base / "things").glob("*")) if path.name[0] != "."}
         return {id_: json.loads(path.read_text()) for id_, path in found.items()}
+
+    @property
+    def roles(self) -> dict[str, Props]:
+        """The roles of the project's own, which an administrator made: name to what it is."""
+        path = self.base / "roles.json"
+        return dict(json.loads(path.read_text())) if path.exists() else {}
+
+    def make_role(self, name: str, role: Mapping[str, Any] | None) -> None:
+        """Make a role, as an administrator does; None takes it away."""
+        found = {**self.roles, name: {"name": name, **(role or {})}}
+        (self.base / "roles.json").write_text(
+            json.dumps({key: each for key, each in found.items() if key != name or role})
+        )
 
     def get(self, id_: str) -> Props | None:
         try:

@@ -149,8 +149,8 @@ def test_the_bucket_at_google_is_private_and_has_rights_that_end_at_a_prefix(
     cloud = load_project(tmp_path / "p").providers["cloud"].cloud
     assert cloud is not None and (cloud.gcp_project, cloud.types) == ("my-project", ("e2-small",))
     roles = told["roles"]
-    assert sorted(roles) == ["monkeyMachines", "monkeyStore"], "there are no secrets to be read"
+    assert sorted(roles) == ["monkeyGroups", "monkeyMachines", "monkeyStore"], "there are no secrets to be read"
     everything = {name for role in roles.values() for name in role["includedPermissions"]}
     assert not [name for name in everything if "projects.setIamPolicy" in name or name.endswith((".*", "roles.create"))]
     [giving] = [each for each in told["bindings"] if "condition" in each]
-    assert giving["condition"]["expression"].endswith(".hasOnly(['roles/compute.instanceAdmin.v1'])")
+    assert giving["condition"]["expression"].endswith(".hasOnly(['projects/my-project/roles/monkeyGroups'])")

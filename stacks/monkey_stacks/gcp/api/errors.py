@@ -59,13 +59,18 @@ _GCP_ERRORS: Sequence[Word] = [
     ),
     make_row(
         r"uniform bucket-level access|uniformBucketLevelAccess",
-        "the bucket has rights for single objects, and the machines' end at the store's prefix",
-        "`gcloud storage buckets update gs://BUCKET --uniform-bucket-level-access`, or a bucket without a prefix",
+        "the bucket has rights for single objects, and those of machines have conditions",
+        "`gcloud storage buckets update gs://BUCKET --uniform-bucket-level-access`",
     ),
     make_row(
         r"Error 403|: 403\b|PERMISSION_DENIED|does not have .{0,80}(?:permission|access)|Required '\S+' permission",
         "Google does not permit it",
         _ROLE,
+    ),
+    make_row(
+        r"Role \(\S+\) does not exist",
+        "the role of machines is not in the project",
+        "`monkey plan` has the command that makes it",
     ),
     make_row(
         r"could not find image or family|resource 'projects/[^']+/images/[^']+' was not found",
