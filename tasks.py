@@ -17,6 +17,7 @@ from invoke.tasks import task
 from tests import host_root
 from tests import pythons as others
 from tests import services as servers
+from tests.dependency_tasks import audit, licences, lock  # noqa: F401 - invoke finds them here
 
 ROOT = Path(__file__).parent
 #: Tools of the environment that runs this task, whether or not it is activated.
@@ -50,12 +51,13 @@ def tool(c: Context, command: str) -> None:
 
 @task
 def check(c: Context) -> None:
-    """Lint, format, types, floors, and the documentation with all its links."""
+    """Lint, format, types, floors, the documentation with all its links, and what is known against packages."""
     tool(c, "ruff check .")
     tool(c, "ruff format --check .")
     tool(c, "mypy")
     tool(c, "lint-imports")
     docs(c)
+    audit(c)
 
 
 @task(
@@ -259,7 +261,7 @@ def _programs(c: Context) -> None:
 def build(c: Context) -> None:
     """Build wheel and sdist into dist/, and look into the wheel: our three packages, their data, nothing else."""
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
-    tool(c, "python -m build --outdir dist .")
+    tool(c, "python -m build --no-isolation --outdir dist .")
     [wheel] = (ROOT / "dist").glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     found = {name.split("/")[0] for name in names}

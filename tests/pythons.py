@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.services import CACHE
 
-#: Finds interpreters, and fills an environment in seconds: from its cache, by hard links.
-UV = "uv@0.13.9"
+#: Finds interpreters, and fills an environment in seconds: from its cache, by hard links. Its version and hashes.
+UV_LOCK = Path(__file__).parents[1] / ".ci/uv.txt"
 #: Name → the versions that will do, as uv reads them. Debian 12 has 3.11.2: before 3.11.5, CPython's `re` matches
 #: possessive quantifiers wrongly, which a newer one does not show.
 PYTHONS = {"python3.11": ">=3.11,<3.11.5", "python3.12": "3.12", "python3.13": "3.13"}
@@ -33,7 +34,7 @@ def select_tests(name: str) -> str:
 
 def find(name: str) -> str | None:
     """Return where an interpreter is: on the PATH, of pyenv, or of uv's own; None where it is nowhere."""
-    done = _uv("python", "find", "--system", "--no-python-downloads", PYTHONS[name])
+    done = run_uv("python", "find", "--system", "--no-python-downloads", PYTHONS[name])
     return done.stdout.strip() if done.returncode == 0 else None
 
 
@@ -50,27 +51,32 @@ def environment(interpreter: str, name: str, root: Path) -> Path:
     """
     place = root / ".pythons" / name
     _run("venv", "--clear", "--seed", "--no-project", "--python", interpreter, str(place))
-    _run("pip", "install", "--python", f"{place}/bin/python", "-e", f"{root}[dev]")
+    into = ("pip", "install", "--python", f"{place}/bin/python")
+    # As `.ci/run` does it: the versions and hashes of the lock, and no build that fetches others.
+    _run(*into, "--require-hashes", "-r", f"{root}/.ci/requirements.txt")
+    _run(*into, "--no-deps", "--no-build-isolation", "-e", str(root))
     return place / "bin"
 
 
 def _run(*words: str) -> None:
-    done = _uv(*words)
+    done = run_uv(*words)
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr, flush=True)
         done.check_returncode()
 
 
-def _uv(*words: str) -> subprocess.CompletedProcess[str]:
+def run_uv(*words: str, cwd: Path = Path("/"), said: str = "") -> subprocess.CompletedProcess[str]:
     """Run uv, which has an environment of its own: some tests ask whether ours has it."""
-    program = CACHE / UV / "bin/uv"
+    version = re.findall(r"^uv==(\S+)", UV_LOCK.read_text(), re.MULTILINE)[0]
+    program = CACHE / f"uv@{version}/bin/uv"
     if not program.exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", program.parents[1]], check=True)
-        subprocess.run([program.with_name("pip"), "install", "-q", UV.replace("@", "==")], check=True)
+        locked = ["install", "-q", "--require-hashes", "-r", UV_LOCK]
+        subprocess.run([program.with_name("pip"), *locked], check=True)
     # pyenv has programs on the PATH that fail; its interpreters themselves lie elsewhere.
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv").glob("versions/*/bin")
     path = os.pathsep.join([*map(str, pyenv), os.environ.get("PATH", os.defpath)])
     # The machine trusts what stands between it and the index, where something does; uv's own list does not.
     ours = {"PATH": path, "UV_SYSTEM_CERTS": "1"}
     env = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"} | ours
-    return subprocess.run([program, *words], cwd="/", env=env, capture_output=True, text=True)
+    return subprocess.run([program, *words], cwd=cwd, env=env, input=said, capture_output=True, text=True)

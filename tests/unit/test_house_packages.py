@@ -6,11 +6,12 @@ import importlib.metadata
 import re
 import subprocess
 import sys
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
+
+from tests.dependencies import find_closure
 
 #: Packages of the base install, ours among them, with the signatures' library to come.
 MOST = 32
@@ -29,30 +30,11 @@ PROVIDERS = {
 }
 
 
-def needs(name: str) -> Iterator[str]:
-    """Yield the names of the distributions that one needs here, without any extra."""
-    for line in importlib.metadata.requires(name) or ():
-        requirement = Requirement(line)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            yield re.sub(r"[-_.]+", "-", requirement.name).lower()
-
-
-def closure(*names: str) -> set[str]:
-    """Return the distributions with all that they need."""
-    found, left = set[str](), list(names)
-    while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
-            left += needs(name)
-    return found
-
-
 def test_the_base_install_is_small() -> None:
-    found = closure("monkey-sweep")
+    found = find_closure("monkey-sweep")
     assert {"pydantic", "aiohttp"} <= found
     assert not found & {"dvc", "asyncssh", "pulumi", "pulumi-aws", "pulumi-gcp", "boto3", "google-auth", "uv"}
-    more = found | closure(SIGNATURES)
+    more = found | find_closure(SIGNATURES)
     assert len(more) <= MOST, f"{len(more)}: {', '.join(sorted(more))}"
 
 
@@ -74,7 +56,7 @@ def with_provider(root: Path, kind: str) -> Path:
 
 def modules_beyond_the_base() -> str:
     """Return the modules that are installed here and are of no package of the base install."""
-    base = closure("monkey-sweep")
+    base = find_closure("monkey-sweep")
     owners = importlib.metadata.packages_distributions()
     named = {module: {re.sub(r"[-_.]+", "-", name).lower() for name in of} for module, of in owners.items()}
     return ",".join(module for module, of in named.items() if base.isdisjoint(of))
