@@ -33,6 +33,10 @@ class DesiredSweep:
     code_files: Mapping[str, str] = field(default_factory=dict)
     #: Size of the code snapshot's files; its archive is compressed.
     code_bytes: int = 0
+    #: Files of the snapshot that git does not track, though it lists the others.
+    untracked: Sequence[str] = ()
+    #: Path to reason of files that are no code because they may hold credentials.
+    credentials: Mapping[str, str] = field(default_factory=dict)
     #: Name of each dataset to all of its bytes and objects.
     datasets: Mapping[str, UploadSize] = field(default_factory=dict)
     #: {"commit", "branch", "dirty"}, None outside a repository.

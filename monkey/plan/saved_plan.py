@@ -13,6 +13,9 @@ The document is one object:
   - `lines`: the groups of jobs as people read them, a list of {`mark`, `text`}
   - `settings`: a list of {`name`, `before`, `after`}
   - `upload`: {`bytes`, `objects`} to send, code and datasets together
+  - `code`: {`untracked`, `credentials`}
+    - `untracked`: paths of files that are code, and that git does not track
+    - `credentials`: a list of {`path`, `why`} of files that may hold credentials, and are no code
   - `datasets`: a list of {`name`, `hash`, `bytes` and `objects` to send, `here`: is it on the machine that plans?}
   - `adopted`: the number of jobs that take another's result
   - `adoptions`: those of them that this plan adds, a list of {`why`, `jobs`}, the latter a count
@@ -92,6 +95,10 @@ def _serialize_sweep(sweep: SweepPlan, now: float) -> dict[str, Any]:
         "lines": [{"mark": line.mark, "text": line.text} for line in format_sweep_plan(sweep)],
         "settings": [change._asdict() for change in sweep.settings],
         "upload": sweep.upload._asdict(),
+        "code": {
+            "untracked": list(sweep.desired.untracked),
+            "credentials": [{"path": path, "why": why} for path, why in sweep.desired.credentials.items()],
+        },
         "datasets": [
             {"name": name, "hash": oid, "here": name in sweep.desired.datasets}
             | sweep.datasets.get(name, UploadSize())._asdict()

@@ -34,6 +34,11 @@ _REPOSITORY = (
     "{0} is a repository of its own and no submodule, so its files are no part of the code: if jobs need them, make it "
     "a submodule (`git submodule add URL {0}`) or commit a copy of its files; else let git ignore it"
 )
+#: A warning, since the key of a test is part of the code that tests it.
+_VOUCHED = (
+    "{0}, which {1},{2} code, as git tracks it or `code.include` names it in full: everyone who can read the store "
+    "can read it"
+)
 
 
 @dataclass(frozen=True)
@@ -174,6 +179,8 @@ def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: Dat
         table=assign_job_ids(table, recipe),
         code_files=code.files,
         code_bytes=code.size,
+        untracked=[Path(spec.code.root, path).as_posix() for path in code.untracked],
+        credentials={Path(spec.code.root, path).as_posix(): why for path, why in code.credentials.items()},
         datasets={name: measure_dataset(dataset) for name, dataset in datasets.items()},
         git=git,
         equivalences=place_equivalences(spec),
@@ -181,10 +188,19 @@ def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: Dat
             *notes,
             *(_OUTPUT.format(path) for path in code.left_out),
             *(_REPOSITORY.format(Path(spec.code.root, path)) for path in code.repositories),
+            *_warn_of_vouched(spec.code.root, code.vouched),
             *(one.words(name) for name, one in absent.items()),
         ),
     )
     return LoadedSpec(desired, code, spec.text, datasets, absent)
+
+
+def _warn_of_vouched(root: str, vouched: Mapping[str, str]) -> Iterator[str]:
+    """Yield one warning for all files that may hold credentials and are code all the same."""
+    if vouched:
+        path, why = min(vouched.items())
+        more = f", and {len(vouched) - 1} more files like it are" if len(vouched) > 1 else " is"
+        yield _VOUCHED.format(Path(root, path), why, more)
 
 
 def _file_names(datasets: Mapping[str, Dataset], absent: Mapping[str, AbsentDataset]) -> dict[str, str]:

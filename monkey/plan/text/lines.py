@@ -15,6 +15,7 @@ from monkey.plan.cost import format_total_cost
 from monkey.plan.explain import KEEP_NOTHING, format_setting_change
 from monkey.plan.sizes import format_size
 from monkey.plan.text.describe import describe_jobs
+from monkey.plan.text.folding import fold_paths
 
 
 class LineMark(StrEnum):
@@ -54,6 +55,7 @@ _MACHINE_MARKS = {
     "replace": LineMark.STALE,
     "delete": LineMark.REMOVED,
 }
+_CREDENTIALS_HINT = "if jobs need one that holds no real credential, `git add` it, or name it in full in code.include"
 _KEPT_STATES = ("succeeded", "running", "queued", "stopped", "failed", "adopted")
 
 
@@ -82,7 +84,7 @@ def format_sweep_plan(sweep: SweepPlan, limit: int = 8) -> list[PlanLine]:
 
 def _format_other_lines(sweep: SweepPlan) -> list[PlanLine]:
     lines = [PlanLine(LineMark.SETTING, format_setting_change(change)) for change in sweep.settings]
-    lines += _format_uploads(sweep)
+    lines += [*_format_uploads(sweep), *_format_credentials(sweep.desired.credentials)]
     for fleet in sweep.unmarked:
         lines.append(PlanLine(LineMark.MEND, f"an apply was cut short: {fleet} was never told of this work"))
     lines += [PlanLine(LineMark.NOTE, note) for note in sweep.notes]
@@ -93,10 +95,30 @@ def _format_uploads(sweep: SweepPlan) -> list[PlanLine]:
     size = sweep.upload.bytes - sum(of.bytes for of in sweep.datasets.values())
     code = sweep.upload.objects - sum(of.objects for of in sweep.datasets.values())
     lines = [PlanLine(LineMark.UPLOAD, f"code: {format_size(size)} to upload")] if code else []
+    if code and (untracked := sweep.desired.untracked):
+        names = f"with {_format_file_count(len(untracked))} that git does not track: {fold_paths(untracked)}"
+        lines.append(PlanLine(LineMark.UPLOAD, names, detail=True))
     for name, of in sweep.datasets.items():
         objects = "1 object" if of.objects == 1 else f"{of.objects:,} objects"
         lines.append(PlanLine(LineMark.UPLOAD, f"dataset {name}: {format_size(of.bytes)} in {objects} to upload"))
     return lines
+
+
+def _format_credentials(credentials: Mapping[str, str]) -> list[PlanLine]:
+    """Return lines that name files that are no code because they may hold credentials."""
+    if not credentials:
+        return []
+    files = _format_file_count(len(credentials))
+    head = f"warning: {files} may hold credentials, and {'is' if len(credentials) == 1 else 'are'} no part of the code:"
+    return [
+        PlanLine(LineMark.NOTE, head),
+        PlanLine(LineMark.NOTE, fold_paths([f"{path} ({why})" for path, why in credentials.items()]), detail=True),
+        PlanLine(LineMark.NOTE, _CREDENTIALS_HINT, detail=True),
+    ]
+
+
+def _format_file_count(files: int) -> str:
+    return "1 file" if files == 1 else f"{files:,} files"
 
 
 def format_fleet_plan(fleet: FleetPlan) -> list[PlanLine]:

@@ -13,10 +13,10 @@ import os
 import stat
 import tarfile
 import tempfile
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from monkey.errors import PlanError
 from monkey.store.store_port import Store
@@ -31,6 +31,7 @@ from monkey.transfer.code.code_manifest import (
     is_inside,
     is_path,
 )
+from monkey.transfer.code.credentials import find_credential
 from monkey.transfer.code.extract import extract_snapshot
 from monkey.transfer.code.file_selection import select_files
 from monkey.transfer.code.git_files import is_descendant, read_git_info
@@ -63,6 +64,12 @@ class CodeSnapshot:
     left_out: tuple[str, ...] = ()
     #: Directories that are left out because they are repositories of their own.
     repositories: tuple[str, ...] = ()
+    #: Files that git does not track, though it lists the others.
+    untracked: tuple[str, ...] = ()
+    #: Path to reason of files that are left out because they may hold credentials.
+    credentials: Mapping[str, str] = field(default_factory=dict)
+    #: Path to reason of files that may hold credentials, and are code because git tracks them or the spec names them.
+    vouched: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def files(self) -> dict[str, str]:
@@ -90,7 +97,8 @@ def read_code(
     """Read the code under `root`; `file_selection.select_files` chooses the files.
 
     `without`: files and trees to leave out. `project`: the root of the project; the code may lie in its repository, or
-    in submodules of that. The files that stdout and stderr are sent to change for sure, and are left out.
+    in submodules of that. The files that stdout and stderr are sent to change for sure, and are left out. So are files
+    with credentials, unless the selection vouches for them.
 
     Raises PlanError for code elsewhere, and for code that cannot be in a snapshot:
 
@@ -99,27 +107,47 @@ def read_code(
     - files that change while they are read
     """
     trees = tuple(f"{tree}/" for tree in without)
-    chosen = [path for path in select_files(root, include, leave_out, project) if not f"{path}/".startswith(trees)]
+    selected = select_files(root, include, leave_out, project)
+    chosen = [path for path in selected.paths if not f"{path}/".startswith(trees)]
     repositories = tuple(path.rstrip("/") for path in chosen if path.endswith("/"))
     paths = [path for path in chosen if not path.endswith("/")]
     left_out = _our_output(root, paths)
+    found = {path: "by its name" for path in selected.credentials if not f"{path}/".startswith(trees)}
+    vouched: dict[str, str] = {}
     entries: list[ManifestEntry] = []
     size = 0
     for path in paths:
         if path in left_out:
             continue
-        entry, length = _read(root, path)
-        if entry is None:
+        read = _read(root, path)
+        if read.credential is not None:
+            (vouched if path in selected.vouched else found)[path] = f"holds {read.credential}"
+        if read.entry is None or path in found:
             continue
-        size += length
-        entries.append(entry)
-        if size > max_total or len(entries) > MAX_FILES:
-            raise PlanError(
-                f"the code under {root} is too large for a snapshot: expected at most {max_total / 10**6:g} MB in "
-                f"{MAX_FILES} files, found more",
-                hint="name what the jobs need with 'code: include:', or add the rest to .gitignore",
-            )
-    return CodeSnapshot(root, hash_manifest(entries), tuple(entries), size, left_out, repositories)
+        size += read.size
+        entries.append(read.entry)
+        _check_size(root, size, len(entries), max_total)
+    untracked = tuple(entry.path for entry in entries if entry.path in selected.untracked)
+    code = hash_manifest(entries)
+    return CodeSnapshot(root, code, tuple(entries), size, left_out, repositories, untracked, found, vouched)
+
+
+def _check_size(root: Path, size: int, files: int, max_total: int) -> None:
+    if size > max_total or files > MAX_FILES:
+        raise PlanError(
+            f"the code under {root} is too large for a snapshot: expected at most {max_total / 10**6:g} MB in "
+            f"{MAX_FILES} files, found more",
+            hint="name what the jobs need with 'code: include:', or add the rest to .gitignore",
+        )
+
+
+class _PathReading(NamedTuple):
+    """What was read at a path; no entry where the file is gone."""
+
+    entry: ManifestEntry | None
+    size: int = 0
+    #: The credential that its bytes hold, if any is known.
+    credential: str | None = None
 
 
 def _our_output(root: Path, paths: Sequence[str]) -> tuple[str, ...]:
@@ -136,8 +164,8 @@ def _file_id(file: Path | int) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
-def _read(root: Path, path: str) -> tuple[ManifestEntry | None, int]:
-    """Return the entry of `path` and its size in bytes; None for the entry where the file is gone. Raises PlanError."""
+def _read(root: Path, path: str) -> _PathReading:
+    """Read one path of the code. Raises PlanError."""
     if not is_path(path):
         raise PlanError(
             f"the file name {path.encode(errors='surrogateescape')!r} under {root} is not UTF-8, no plain path, or "
@@ -148,7 +176,7 @@ def _read(root: Path, path: str) -> tuple[ManifestEntry | None, int]:
     try:
         mode = full.lstat().st_mode
         if stat.S_ISLNK(mode):
-            return ManifestEntry(path, PathKind.LINK, _link(root, path)), 0
+            return _PathReading(ManifestEntry(path, PathKind.LINK, _link(root, path)))
         if stat.S_ISDIR(mode):
             raise PlanError(
                 f"the submodule {path!r} of {root} is not checked out, so the code snapshot would lack it",
@@ -158,7 +186,7 @@ def _read(root: Path, path: str) -> tuple[ManifestEntry | None, int]:
             raise PlanError(f"expected a file or a link at {full}, found a device or a pipe")
         return _read_file(full, path)
     except (FileNotFoundError, NotADirectoryError):
-        return None, 0
+        return _PathReading(None)
     except OSError as exc:
         raise PlanError(f"cannot read {full}: {exc.strerror}", hint="make it readable, or leave it out") from exc
 
@@ -174,7 +202,7 @@ def _link(root: Path, path: str) -> str:
     )
 
 
-def _read_file(full: Path, path: str) -> tuple[ManifestEntry, int]:
+def _read_file(full: Path, path: str) -> _PathReading:
     for _ in range(READS):
         with _open(full) as file:
             before = os.fstat(file.fileno())
@@ -184,11 +212,12 @@ def _read_file(full: Path, path: str) -> tuple[ManifestEntry, int]:
                     f"{MAX_FILE // 10**6} MB a file)",
                     hint="make it a dataset, and leave it out with 'code: include:' or .gitignore",
                 )
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            data = file.read(MAX_FILE + 1)
             after = os.fstat(file.fileno())
         if _same(before, after) and _still(full, after):
             kind = PathKind.EXECUTABLE if after.st_mode & stat.S_IXUSR else PathKind.FILE
-            return ManifestEntry(path, kind, digest), after.st_size
+            entry = ManifestEntry(path, kind, hashlib.sha256(data).hexdigest())
+            return _PathReading(entry, len(data), find_credential(data))
     raise PlanError(f"{full} changes while it is read", hint="wait until nobody writes it any more, and try again")
 
 
@@ -202,11 +231,7 @@ def _open(full: Path) -> io.BufferedReader:
 
 
 def _same(before: os.stat_result, after: os.stat_result) -> bool:
-    return (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (
-        after.st_size,
-        after.st_mtime_ns,
-        after.st_ctime_ns,
-    )
+    return all(getattr(before, of) == getattr(after, of) for of in ("st_size", "st_mtime_ns", "st_ctime_ns"))
 
 
 def _still(full: Path, known: os.stat_result) -> bool:
@@ -233,7 +258,7 @@ def pack_code(code: CodeSnapshot, into: BinaryIO) -> None:
 def _add(tar: tarfile.TarFile, root: Path, entry: ManifestEntry) -> None:
     info = tarfile.TarInfo(entry.path)
     if entry.kind is PathKind.LINK:
-        if _read(root, entry.path)[0] != entry:
+        if _read(root, entry.path).entry != entry:
             raise _changed(root, entry)
         info.type, info.linkname, info.mode = tarfile.SYMTYPE, entry.content, 0o777
         tar.addfile(info)

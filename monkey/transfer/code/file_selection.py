@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from monkey.errors import PlanError
+from monkey.transfer.code.credentials import is_credential_name
 from monkey.transfer.code.git_files import list_files
 from monkey.transfer.globs import GlobPatterns
 
@@ -36,23 +38,6 @@ NOT_CODE = GlobPatterns(
 
 #: Output of commands: left out like `NOT_CODE`, unless git tracks it.
 _LOGS = GlobPatterns(("**/*.log", "**/nohup.out", "**/slurm-*.out"))
-
-#: Files with keys and passwords: left out like `NOT_CODE`, unless git tracks them. The store would have them.
-_KEYS = GlobPatterns(
-    (
-        "**/.env",
-        "**/.env.*",
-        "**/.envrc",
-        "**/.netrc",
-        "**/.pypirc",
-        "**/.aws",
-        "**/.ssh",
-        "**/*.pem",
-        "**/id_rsa",
-        "**/id_ecdsa",
-        "**/id_ed25519",
-    )
-)
 
 #: Never code, even if listed: our own store, git's, and DVC's files beside its settings (which git ignores).
 _NEVER = GlobPatterns(("**/.monkey", "**/.git", "**/.dvc/tmp", "**/.dvc/cache", "**/.dvc/config.local"))
@@ -90,14 +75,28 @@ FETCHED = ".monkey-fetched"
 _MARKS = frozenset(("pyvenv.cfg", "CACHEDIR.TAG", FETCHED))
 
 
+@dataclass(frozen=True)
+class SelectedFiles:
+    """The files of a code snapshot, and what is known of them; paths are relative to the root and '/'-separated."""
+
+    #: Sorted. One that ends in '/' is a repository that is no submodule: files in it would belong, and cannot.
+    paths: list[str]
+    #: Those of them that git lists and does not track; empty where git lists no files.
+    untracked: frozenset[str]
+    #: Those that git tracks, or `code.include` names in full: they are code whatever they hold.
+    vouched: frozenset[str]
+    #: Files that are left out by their names, as they may hold credentials.
+    credentials: tuple[str, ...]
+
+
 def select_files(
     root: Path, include: Sequence[str], leave_out: Collection[str] = (), project: Path | None = None
-) -> list[str]:
-    """Return the paths, relative to `root`, '/'-separated and sorted, that belong to the code snapshot.
+) -> SelectedFiles:
+    """Return the files that belong to the code snapshot.
 
     `include`: globs that files must match. Without any, these are all files that git sees, less `leave_out`, Markdown,
-    monkey.yaml, CI files and untracked files with logs or keys. Litter is left out unless git tracks it. A path that
-    ends in '/' is a repository that is no submodule: files in it would belong, and cannot.
+    monkey.yaml, CI files and untracked logs. Litter, and files named as credentials are, are left out unless git tracks
+    them; the latter also belong where `include` names them in full.
 
     Raises PlanError for a bad pattern, or one that matches nothing. Raises it for a missing root, or a root in a
     repository that is neither the `project`'s nor a submodule.
@@ -107,23 +106,37 @@ def select_files(
     globs = _globs(include)
     listed = list_files(root, project)
     tracked = {path for path, known in (listed or {}).items() if known}
+    vouched = frozenset((*tracked, *include))
     seen = list(_walk(root)) if listed is None else _without_litter(root, listed)
 
     def belongs(path: str) -> bool:
         if include:
             return globs.match(path)
-        ours = path not in leave_out and not NOT_CODE.match(path)
-        return ours and (path in tracked or not (_LOGS.match(path) or _KEYS.match(path)))
+        return path not in leave_out and not NOT_CODE.match(path) and (path in tracked or not _LOGS.match(path))
 
     seen = [path for path in seen if not _NEVER.match(path)]
-    files = [path for path in seen if not path.endswith("/") and belongs(path)]
-    if idle := globs.idle(files):
+    wanted = [path for path in seen if not path.endswith("/") and belongs(path)]
+    credentials = {path for path in wanted if path not in vouched and is_credential_name(path)}
+    files = [path for path in wanted if path not in credentials]
+    _check_patterns(root, globs, files, wanted)
+    repositories = (path for path in seen if path.endswith("/") and _any(root, path, belongs))
+    untracked = frozenset(files) - tracked if listed is not None else frozenset[str]()
+    return SelectedFiles(sorted([*files, *repositories]), untracked, vouched, tuple(sorted(credentials)))
+
+
+def _check_patterns(root: Path, globs: GlobPatterns, files: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise PlanError for a pattern that matches none of the files, or nothing but credentials."""
+    for pattern in globs.idle(files):
+        if pattern not in globs.idle(wanted):
+            raise PlanError(
+                f"code.include {pattern!r} matches files under {root} that may hold credentials, and no others",
+                hint="name a file in full where jobs need it and it holds no real credential",
+            )
         raise PlanError(
-            f"expected files under {root} for code.include {idle[0]!r}, found none",
+            f"expected files under {root} for code.include {pattern!r}, found none",
             hint="patterns are relative to code.root; files that git ignores are never included, nor are those of a "
             "repository that is no submodule",
         )
-    return sorted([*files, *(path for path in seen if path.endswith("/") and _any(root, path, belongs))])
 
 
 def _any(root: Path, directory: str, belongs: Callable[[str], bool]) -> bool:

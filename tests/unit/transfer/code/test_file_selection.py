@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from monkey.errors import PlanError
+from monkey.transfer.code import file_selection
 from monkey.transfer.code.code_snapshot import read_code
-from monkey.transfer.code.file_selection import select_files
 from tests.unit.transfer.conftest import Git, write
+
+
+def select_files(root: Path, *arguments: Any, **options: Any) -> list[str]:
+    """Return the paths of the selected files."""
+    return file_selection.select_files(root, *arguments, **options).paths
 
 
 def test_git_says_what_there_is(repository: Path) -> None:
