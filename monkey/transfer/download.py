@@ -14,6 +14,7 @@ from monkey.concurrency import run_in_lanes
 from monkey.errors import KeyMissing, MonkeyError, StoreUnavailable
 from monkey.store.keys import is_encodable
 from monkey.store.store_port import Store
+from monkey.transfer.fetch_directory import FetchDirectory
 
 #: Files that are under way at a time.
 LANES = 16
@@ -52,34 +53,35 @@ class Download:
     """Brings files; what is there stays there, so one that was cut short continues where it was."""
 
     def __init__(
-        self, store: Store, directory: Path, progress: Callable[[DownloadResult], None] = lambda brought: None
+        self, store: Store, directory: FetchDirectory, progress: Callable[[DownloadResult], None] = lambda brought: None
     ):
-        """Write below `directory`, which is made; `progress` is called after each file."""
+        """Write below `directory`; `progress` is called after each file."""
         self._store, self._directory, self._progress = store, directory, progress
         self.brought = DownloadResult()
 
     async def run(self, files: Iterable[DownloadFile]) -> DownloadResult:
-        """Bring the files. One that is missing or not what its digest says is in `failed`; the others come.
+        """Bring the files. One that cannot come is in `failed` with the reason; the others come.
 
         Raises MonkeyError for a path that leads elsewhere, OSError where nothing can be written, StoreError.
         """
         wanted = list(files)
         for file in wanted:
             check_path(file.path)
-        self._directory.mkdir(parents=True, exist_ok=True)
         await run_in_lanes(wanted, self._bring, min(LANES, len(wanted)))
         return self.brought
 
     async def _bring(self, file: DownloadFile) -> None:
-        target = self._directory / file.path
-        if await asyncio.to_thread(_holds, target, file.sha256):
+        if await asyncio.to_thread(self._directory.holds, file.path, file.sha256):
             self.brought.kept += 1
+        elif why := await asyncio.to_thread(self._directory.find_obstacle, file.path):
+            self.brought.failed[file.path] = why
         else:
-            await self._fetch(file, target)
+            await self._fetch(file)
         self._progress(self.brought)
 
-    async def _fetch(self, file: DownloadFile, target: Path) -> None:
-        _make_parent(self._directory, target)
+    async def _fetch(self, file: DownloadFile) -> None:
+        target = self._directory.root / file.path
+        target.parent.mkdir(parents=True, exist_ok=True)
         aside = target.with_name(f".{secrets.token_hex(8)}.fetching")
         try:
             await load_stored_file(self._store, file.key, aside)
@@ -90,6 +92,7 @@ class Download:
                 )
                 return
             self.brought.size += aside.stat().st_size
+            self._directory.record(file.path, file.sha256)
             aside.replace(target)
             self.brought.fetched += 1
         except KeyMissing:
@@ -120,18 +123,6 @@ def check_path(path: str) -> None:
         raise MonkeyError(
             f"the store names a file that leads elsewhere: {path!r}", hint="whoever wrote it meant no good"
         )
-
-
-def _make_parent(directory: Path, target: Path) -> None:
-    """Make the directories above `target`; raises MonkeyError where a link leads them out of `directory`."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.parent.resolve().is_relative_to(directory.resolve()):
-        raise MonkeyError(f"{target.parent} leads out of {directory}", hint="remove the symbolic link, or use -o")
-
-
-def _holds(path: Path, digest: str) -> bool:
-    """Is a file with these bytes there? A link to one is not."""
-    return path.is_file() and not path.is_symlink() and hash_file(path) == digest
 
 
 def hash_file(path: str | os.PathLike[str]) -> str:

@@ -25,7 +25,8 @@ def test_outputs_come_back_and_only_once(shop: Shop) -> None:
     assert (here / "results.csv").read_bytes().count(b"\r\n") == 7
     victim = sorted(rows)[0]
     (here / victim / "result.txt").write_text("altered")
-    again = shop.json("fetch", "sweep", "-o", "here")
+    assert "did not write it: --force" in shop.run("fetch", "sweep", "-o", "here", code=1).stderr
+    again = shop.json("fetch", "sweep", "-o", "here", "--force")
     assert (again["fetched"], again["kept"]) == (1, 5)
     assert set(again["jobs"]) == set(rows)
     assert "No changes" in shop.run("plan").stdout, "what was fetched became code"
@@ -61,3 +62,23 @@ def test_a_file_that_was_altered_in_the_store_is_refused_and_the_others_come(sho
     done = shop.run("fetch", "sweep", code=1)
     assert "1 file could not be fetched" in done.stderr and "not those recorded" in done.stderr
     assert len(list((shop.root / "sweep").rglob("result.txt"))) == 2
+
+
+def test_outputs_replace_no_file_of_the_project_and_none_of_gits(shop: Shop) -> None:
+    shop.spec(
+        "command: [sh, -c, 'mkdir -p .git; echo evil > train.py; echo evil > .git/config; echo 1 > new']\n"
+        "outputs: [train.py, .git/config, new]\ncode: {include: [keep.py]}\n",
+        jobs=1,
+    )
+    (shop.root / "keep.py").touch()
+    shop.run("apply")
+    (shop.root / "train.py").touch()
+    (shop.root / ".git").mkdir()
+    (shop.root / ".git/config").touch()
+    [job] = [row["job"] for row in shop.json("results", "sweep")]
+    said = shop.run("fetch", job, "-o", ".", code=1).stderr
+    assert "train.py: another file is there" in said and ".git/config: nothing is ever written into .git" in said
+    assert (shop.root / "train.py").read_text() == (shop.root / ".git/config").read_text() == ""
+    assert (shop.root / "new").read_text() == "1\n"
+    shop.run("fetch", job, "-o", ".", "--force", code=1)
+    assert (shop.root / "train.py").read_text() == "evil\n" and (shop.root / ".git/config").read_text() == ""

@@ -9,7 +9,6 @@ import click
 
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.apply.world.world import World
-from monkey.atomic_write import write_atomically
 from monkey.cli.render.fetch_report import FetchBar, format_fetched, format_unfetched
 from monkey.cli.session import complete_sweep_names, json_option, run_in_world
 from monkey.cli.terminal.text import dump_json
@@ -18,8 +17,8 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.status.agent_views import JobView, SweepView
 from monkey.results.export import format_results_csv, serialize_row
 from monkey.results.result_rows import Results, filter_results, gather_results
-from monkey.transfer.code.file_selection import FETCHED
 from monkey.transfer.download import Download, DownloadFile, DownloadResult, check_path
+from monkey.transfer.fetch_directory import FetchDirectory
 from monkey.transfer.globs import GlobPatterns
 
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
@@ -34,6 +33,7 @@ class _FetchOptions:
     where: str | None
     top: int | None
     only: tuple[str, ...]
+    force: bool
     as_json: bool
 
 
@@ -49,16 +49,24 @@ class _FetchOptions:
 @click.option("--only", multiple=True, metavar="GLOB", help="Only matching files: '*.npz', 'plots/'; may be repeated.")
 @click.option("--where", metavar="CONDITION", help="Only matching jobs: 'lr < 0.1 and state == \"succeeded\"'.")
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N jobs, as `results` ranks them.")
+@click.option("--force", is_flag=True, help="Also replace files that fetch did not write, or that were changed since.")
 @json_option
 def fetch_command(
-    what: str, output: Path | None, only: tuple[str, ...], where: str | None, top: int | None, as_json: bool
+    what: str,
+    output: Path | None,
+    only: tuple[str, ...],
+    where: str | None,
+    top: int | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Download the outputs of JOB, or of all jobs of SWEEP that succeeded or met stop_when.
 
     A sweep's jobs get a directory each, named by job id; results.csv and results.json list their parameters. Every file
-    is checked against the digest that its job recorded. Files that exist already are not downloaded again.
+    is checked against the digest that its job recorded. Files that exist already are not downloaded again. Only files
+    that fetch wrote are replaced. Nothing is written into .git, .monkey or .ssh.
     """
-    asked = _FetchOptions(what, output, where, top, only, as_json)
+    asked = _FetchOptions(what, output, where, top, only, force, as_json)
     click.echo(run_in_world(lambda world: _fetch(world, asked)))
 
 
@@ -71,12 +79,11 @@ async def _fetch(world: World, asked: _FetchOptions) -> str:
     files = _files(world.keys, found.view, jobs, asked, alone=found.job is not None)
     if not any(files.values()):
         raise _nothing(found.view, jobs, asked)
-    directory = asked.output or Path(found.job or found.view.state.name)
-    _mark(directory)
+    directory = FetchDirectory(asked.output or Path(found.job or found.view.state.name), force=asked.force)
     brought = await _download(world, [file for some in files.values() for file in some], directory)
     if results is not None:
-        _index(directory, results, files)
-    return _told(brought, files, directory, as_json=asked.as_json)
+        brought.failed |= _index(directory, results, files)
+    return _told(brought, files, directory.root, as_json=asked.as_json)
 
 
 def _chosen(view: SweepView, asked: _FetchOptions) -> Results:
@@ -124,27 +131,20 @@ def _nothing(view: SweepView, jobs: list[str], asked: _FetchOptions) -> NotFound
     return NotFound("nothing was kept", hint="name files by `outputs:`, or write them to $MONKEY_OUTPUT_DIR")
 
 
-def _mark(directory: Path) -> None:
-    """Say of a directory that is made now that it is no code; one that was there is the user's, and stays as it is."""
-    if not directory.exists():
-        directory.mkdir(parents=True)
-        (directory / FETCHED).write_text("Made by `monkey fetch`. What is here is no part of a job's code.\n")
-
-
-async def _download(world: World, files: list[DownloadFile], directory: Path) -> DownloadResult:
+async def _download(world: World, files: list[DownloadFile], directory: FetchDirectory) -> DownloadResult:
     with FetchBar(len(files)) as bar:
         return await Download(world.at, directory, bar.show).run(files)
 
 
-def _index(directory: Path, results: Results, files: dict[str, list[DownloadFile]]) -> None:
-    """Write what each job was run with and what came of it."""
-    directory.mkdir(parents=True, exist_ok=True)
+def _index(directory: FetchDirectory, results: Results, files: dict[str, list[DownloadFile]]) -> dict[str, str]:
+    """Write what each job was run with and what came of it; return path to reason of a file that cannot be written."""
     rows = [serialize_row(row) | {"files": {f.path: f.sha256 for f in files[row.job]}} for row in results.rows]
-    for name, text in (
-        ("results.csv", "".join(format_results_csv(results))),
-        ("results.json", dump_json(rows, indent=1) + "\n"),
-    ):
-        write_atomically(directory / name, text)
+    texts = {
+        "results.csv": "".join(format_results_csv(results)),
+        "results.json": dump_json(rows, indent=1) + "\n",
+    }
+    written = {name: directory.write(name, text) for name, text in texts.items()}
+    return {name: why for name, why in written.items() if why}
 
 
 def _told(brought: DownloadResult, files: dict[str, list[DownloadFile]], directory: Path, *, as_json: bool) -> str:

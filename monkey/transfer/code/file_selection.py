@@ -10,6 +10,7 @@ from pathlib import Path
 from monkey.errors import PlanError
 from monkey.transfer.code.credentials import is_credential_name
 from monkey.transfer.code.git_files import list_files
+from monkey.transfer.fetch_directory import FETCHED, FETCHED_MANIFEST
 from monkey.transfer.globs import GlobPatterns
 
 #: Left out unless `code.include` names files: a change of them changes no result. (So are specs: see `leave_out`.)
@@ -39,8 +40,10 @@ NOT_CODE = GlobPatterns(
 #: Output of commands: left out like `NOT_CODE`, unless git tracks it.
 _LOGS = GlobPatterns(("**/*.log", "**/nohup.out", "**/slurm-*.out"))
 
-#: Never code, even if listed: our own store, git's, and DVC's files beside its settings (which git ignores).
-_NEVER = GlobPatterns(("**/.monkey", "**/.git", "**/.dvc/tmp", "**/.dvc/cache", "**/.dvc/config.local"))
+#: Never code, even if listed: our own store and files, git's, and DVC's beside its settings (which git ignores).
+_NEVER = GlobPatterns(
+    ("**/.monkey", f"**/{FETCHED_MANIFEST}", "**/.git", "**/.dvc/tmp", "**/.dvc/cache", "**/.dvc/config.local")
+)
 
 #: Files that programs leave behind; they are code only where git tracks them.
 _LITTER = GlobPatterns(
@@ -69,8 +72,6 @@ _LITTER = GlobPatterns(
 )
 
 
-#: Marks a directory that `monkey fetch` made: it is no code, or each fetch would make all jobs stale.
-FETCHED = ".monkey-fetched"
 #: Files that mark their directory as a virtual environment, a cache, or fetched.
 _MARKS = frozenset(("pyvenv.cfg", "CACHEDIR.TAG", FETCHED))
 
