@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from monkey.metrics.influx_client import explain_certificate_error
 from monkey.spec.project.influx_settings import InfluxSettings
 
 #: Seconds to wait for an answer.
 _PATIENCE_SECONDS = 30.0
 _OTHER = -1
 _UNITS = {"h": 3600, "m": 60, "s": 1}
+_CERTIFICATE_HINT = (
+    "let an authority sign it that this machine knows, or set SSL_CERT_FILE to a file with that authority's "
+    "certificate, where monkey and its agents are started; jobs go on meanwhile"
+)
 _NO_POLICY = "retention policy not found"
 #: What 1.8 says, and 2.x does not.
 _V1_SAYS = (_NO_POLICY, "database not found", "to write to database")
@@ -137,6 +142,8 @@ def _is_v1(influx: InfluxSettings, version: str = "", said: str = "") -> bool:
 
 def _explained(influx: InfluxSettings, exc: _Failed) -> tuple[str, str]:
     url = influx.url
+    if exc.status == 0 and (wrong := explain_certificate_error(f"{exc}")):
+        return f"{url}: {wrong}", _CERTIFICATE_HINT
     if exc.status == 0:
         return f"{url} does not answer: {exc}", "start the server, or mend `url:` in monkey.yaml; jobs go on meanwhile"
     if exc.status == 401:

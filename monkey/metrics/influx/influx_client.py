@@ -22,6 +22,7 @@ _TIMEOUT_MILLISECONDS = (10_000, 60_000)
 #: Hosts that are this machine: what goes there is not compressed.
 _HERE = ("localhost", "127.0.0.1", "::1")
 _DROPPED = re.compile(r"dropped=(\d+)")
+_CERTIFICATE = re.compile(r"certificate verify failed(?:: ([^()'\"]*[^()'\" ]))?", re.IGNORECASE)
 
 
 class InfluxUnavailable(Exception):
@@ -102,8 +103,8 @@ def _translated(exc: ApiException) -> Exception:
         unavailable = InfluxUnavailable(said)
         unavailable.after = _retry_after(exc)
         return unavailable
-    if not status:
-        return InfluxUnavailable(said)
+    if not status:  # the library found no answer, and has its reason
+        return InfluxUnavailable(_network(exc))
     return InfluxDenied(said)
 
 
@@ -118,9 +119,17 @@ def _retry_after(exc: ApiException) -> float:
     return float(told) if told.isdigit() else 0.0
 
 
+def explain_certificate_error(text: str) -> str | None:
+    """Return what is wrong with a server's certificate, if the text of an error is about that."""
+    found = _CERTIFICATE.search(text)
+    return found and f"its certificate is not accepted: {found[1] or 'it cannot be verified'}"
+
+
 def _network(exc: BaseException) -> str:
     """Return what is wrong with the network in a few words."""
     text = str(exc)
+    if wrong := explain_certificate_error(text):
+        return wrong
     for told in ("Connection refused", "timed out", "Name or service not known", "No route to host", "reset by peer"):
         if told in text:
             return told.lower()
