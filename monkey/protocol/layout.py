@@ -10,6 +10,11 @@ PROJECT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 PROJECTS = "projects/"
 
 
+def is_name(name: str) -> bool:
+    """Tell whether a project, sweep or fleet may have this name: a writer of the store can make any key."""
+    return PROJECT_NAME.fullmatch(name) is not None
+
+
 def spell_number(n: int) -> str:
     """Spell an entry's number so that keys sort as numbers do."""
     return f"{n:08d}"
@@ -28,7 +33,7 @@ class Keys:
 
     def __init__(self, project: str) -> None:
         """Take the project's name; raises ValueError where it could not be part of a key."""
-        if not PROJECT_NAME.fullmatch(project):
+        if not is_name(project):
             raise ValueError(f"a project is named with letters, digits, '.', '_' and '-', not {project!r}")
         self.project = project
         self.root = f"{PROJECTS}{project}/"

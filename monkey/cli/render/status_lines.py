@@ -62,7 +62,10 @@ def format_status(
     lines += _told(views, counts, to)
     lines += [line for view in views for line in _nonfinite(view)]
     shared = _shared(views) if len(snapshot.sweeps) > 1 else {}
-    lines += [f"{name}: {format_plural(count, 'job')} shared with other sweeps" for name, count in shared.items()]
+    lines += [
+        flatten_text(f"{name}: {format_plural(count, 'job')} shared with other sweeps")
+        for name, count in shared.items()
+    ]
     wrong = [*map(flatten_text, [*snapshot.problems, *given_up(boots)]), *format_telemetry(snapshot.agents)]
     wrong += format_departed_telemetry(snapshot.agents)
     if wrong:

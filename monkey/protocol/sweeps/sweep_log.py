@@ -10,7 +10,7 @@ from typing import Any
 
 from monkey.errors import ConcurrentApply, CorruptObject, KeyMissing, NotFound
 from monkey.protocol.entry_log import Create
-from monkey.protocol.layout import Keys, spell_number
+from monkey.protocol.layout import Keys, is_name, spell_number
 from monkey.protocol.sweeps.revision import Revision, decode_order
 from monkey.protocol.wakeup import wake_agents
 from monkey.spec.job.recipe import EarlierRecipe
@@ -114,9 +114,9 @@ def _add_recipe(known: tuple[EarlierRecipe, ...], revision: Revision, number: in
 
 
 async def list_sweeps(store: Store, keys: Keys) -> list[str]:
-    """Return the names of all sweeps that were ever applied, sorted."""
+    """Return the names of all sweeps that were ever applied, sorted; what no spec can be named is no sweep's."""
     items = await store.list(keys.sweeps)
-    return sorted({item.key.removeprefix(keys.sweeps).partition("/")[0] for item in items})
+    return sorted(filter(is_name, {item.key.removeprefix(keys.sweeps).partition("/")[0] for item in items}))
 
 
 async def read_sweep(store: Store, keys: Keys, name: str, known: SweepState | None = None) -> SweepState:
@@ -224,7 +224,7 @@ async def open_markers(store: Store, keys: Keys, fleet: str) -> dict[str, list[i
     for item in await store.list(prefix):
         sweep, _, name = item.key.removeprefix(prefix).partition("/")
         n = name.removesuffix(".end")
-        if not n.isdecimal():
+        if not n.isdecimal() or not is_name(sweep):
             continue
         if name.endswith(".end"):
             ended.add((sweep, int(n)))

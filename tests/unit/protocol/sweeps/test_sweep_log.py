@@ -202,3 +202,17 @@ def test_a_job_that_takes_its_agents_down_is_given_up() -> None:
 def test_a_project_has_a_name_that_can_be_part_of_a_key(name: str) -> None:
     with pytest.raises(ValueError, match="a project is named with"):
         Keys(name)
+
+
+@pytest.mark.parametrize("name", ["\x1b]0;title\x07\x1b[2J", ".git", "a b", "x" * 200, "\u202eevil", "-o"])
+def test_what_no_spec_can_be_named_is_no_sweep(name: str) -> None:
+    async def forge() -> None:
+        store = MemoryStore()
+        await store.put(f"{KEYS.sweeps}{name}/00000001", b"{}")
+        await store.put(f"{KEYS.queue('local')}{name}/00000001", b"{}")
+        await append_revision(store, KEYS, REVISION, 0)
+        assert await list_sweeps(store, KEYS) == ["digits"]
+        assert name not in await open_markers(store, KEYS, "local")
+        assert list((await SnapshotReader(store, KEYS).read()).sweeps) == ["digits"]
+
+    asyncio.run(forge())
