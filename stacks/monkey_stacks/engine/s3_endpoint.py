@@ -28,6 +28,8 @@ _T = TypeVar("_T")
 _PATIENCE_SECONDS = 60.0
 #: Largest number of bytes of an object. Pulumi's client would send more in parts, which this server does not join.
 LARGEST = 5 << 20
+#: Bytes that Amazon's chunks may add to an object, and digits that the length of all of it may have.
+_CHUNK_OVERHEAD, _MAX_DIGITS = 1 << 20, 9
 
 
 class StateEndpoint:
@@ -95,15 +97,17 @@ class _Request(BaseHTTPRequestHandler):
         self._answer(self._delete)
 
     def _answer(self, method: Any) -> None:
-        body = self._body()
         parts = urlsplit(self.path)
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
         bridge = self.server.bridge
         if not secrets.compare_digest(bucket.encode(), bridge.bucket.encode()):
-            self._refuse(403, "AccessDenied")
+            self._refuse(403, "AccessDenied", unread=True)
+            return
+        if (size := self._size()) is None:
+            self._refuse(400, "InvalidRequest", unread=True)
             return
         try:
-            method(bridge, key, parse_qs(parts.query, keep_blank_values=True), body)
+            method(bridge, key, parse_qs(parts.query, keep_blank_values=True), self._body(size))
             bridge.trouble = None
         except KeyMissing:
             self._refuse(404, "NoSuchKey")
@@ -137,12 +141,22 @@ class _Request(BaseHTTPRequestHandler):
         bridge.ask(bridge.space.delete(key))
         self._send(204, b"")
 
-    def _body(self) -> bytes:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+    def _size(self) -> int | None:
+        """Return the bytes of the body; None where they are too many, or the header is none of HTTP's."""
+        told = self.headers.get("Content-Length") or "0"
+        known = (
+            told.isascii() and told.isdecimal() and len(told) <= _MAX_DIGITS and "Transfer-Encoding" not in self.headers
+        )
+        return int(told) if known and int(told) <= LARGEST + _CHUNK_OVERHEAD else None
+
+    def _body(self, size: int) -> bytes:
+        body = self.rfile.read(size)
         streamed = "aws-chunked" in (self.headers.get("Content-Encoding") or "")
         return _joined(body) if streamed or "x-amz-decoded-content-length" in self.headers else body
 
-    def _refuse(self, status: int, code: str) -> None:
+    def _refuse(self, status: int, code: str, *, unread: bool = False) -> None:
+        """Answer with an error; `unread`: what follows on the connection is the body, and no request."""
+        self.close_connection = self.close_connection or unread
         self._send(status, f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode())
 
     def _send(self, status: int, body: bytes, kind: str = "application/xml", etag: str = "") -> None:
@@ -151,6 +165,8 @@ class _Request(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Last-Modified", formatdate(usegmt=True))
         self.send_header("ETag", etag or _etag(body))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         if self.command != "HEAD" and status != 204:
             self.wfile.write(body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from monkey.store.memory import MemoryStore
 from monkey_stacks.engine.s3_endpoint import LARGEST, StateEndpoint
 from monkey_stacks.engine.state_bucket import _KEPT, LOCKS, STACKS, StateBucket
 
+#: Seconds to wait for an answer: that a body is waited for shows by this.
+PATIENCE = 10.0
 PREFIX = "projects/p/machines/f/state/"
 
 
@@ -77,6 +80,25 @@ def test_who_does_not_know_the_name_is_not_let_in() -> None:
         with pytest.raises(obstore.exceptions.PermissionDeniedError):
             obstore.put(client(bridge.url, bucket="state"), "key", b"data")
 
+    served(StateBucket(store, PREFIX, dry=False), ask)
+    assert not store.state.objects
+
+
+def test_a_body_is_not_read_before_the_name_and_the_size_are_known_to_be_right() -> None:
+    def ask(bridge: StateEndpoint) -> None:
+        place = urlsplit(parse_qs(urlsplit(bridge.url).query)["endpoint"][0])
+        for bucket, length, status in [
+            ("state", "300000000", b"403"),
+            ("state", "-1", b"403"),
+            *((bridge.bucket, length, b"400") for length in ("300000000", "-1", "1e3", "9" * 5000, "²")),
+        ]:
+            with socket.create_connection((place.hostname, place.port), timeout=PATIENCE) as peer:
+                head = f"PUT /{bucket}/key HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"
+                peer.sendall(head.encode("latin-1"))
+                answer = peer.makefile("rb").read()  # to the end: nothing more is expected on this connection
+            assert answer.startswith(b"HTTP/1.1 " + status), (bucket, length, answer)
+
+    store = MemoryStore()
     served(StateBucket(store, PREFIX, dry=False), ask)
     assert not store.state.objects
 
