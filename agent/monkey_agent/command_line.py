@@ -18,9 +18,9 @@ from typing import Any
 
 from monkey.errors import FleetError, MonkeyError, StoreError
 from monkey.fleet import environment_digest, incarnations
-from monkey.fleet.agent_state import locate_agent_state, locate_cache_home
 from monkey.fleet.gpus import list_gpus, select_gpus
 from monkey.fleet.machine_capacity import Capacity, format_count, measure_capacity
+from monkey.fleet.user_directories import locate_agent_state, open_cache_home
 from monkey.process_exit import exit_now
 from monkey.protocol.layout import Keys
 from monkey.store.open import open_store
@@ -66,7 +66,7 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
     identity = _identity(asked, home)
     machine = _machine(asked)
     foreign = BusyGpus() if asked.gpus == "auto" and machine.gpus else None
-    cache = asked.cache or locate_cache_home()
+    cache = asked.cache or open_cache_home()
     room = DiskSpaceGuard([home.directory, cache])
     errors = UnexpectedErrors(_say)
     runner = LocalRunner(

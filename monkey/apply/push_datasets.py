@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from monkey.apply.world.known_stores import KnownStores
 from monkey.errors import MonkeyError
-from monkey.fleet.agent_state import locate_cache_home
+from monkey.fleet.user_directories import open_cache_home
 from monkey.store.content.hash_workers import HashWorkers
 from monkey.store.directory.root import DirectoryRoot
 from monkey.transfer.datasets import dvc_files
@@ -104,7 +104,7 @@ def _met(project: Project) -> DirectoryRoot | None:
 
 
 def _home() -> Path:
-    return locate_cache_home() / "datasets"
+    return open_cache_home() / "datasets"
 
 
 def _all_there(seen: DataSurvey) -> Dataset | None:

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.fleet.agent_state import is_agent_alive, locate_agent_state, make_host_name, read_agent_pid
+from monkey.fleet.agent_state import is_agent_alive, make_host_name, read_agent_pid
 from monkey.fleet.environment_digest import compare_environment
 from monkey.fleet.fleet_port import Recount, Say
 from monkey.fleet.fleet_records import FleetForecast, FleetWork, Instance, OutdatedAgent
 from monkey.fleet.machine_capacity import describe_shortage
 from monkey.fleet.secret_values import SecretValues
+from monkey.fleet.user_directories import locate_agent_state
 from monkey.spec.job.recipe import JobResources
 
 #: How many of an agent's last lines an error shows.

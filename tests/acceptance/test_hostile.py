@@ -129,6 +129,44 @@ def test_no_home_at_all(make_shop: Callable[..., Shop], require: Callable[[str],
     assert shop.ledger.executions == 2
 
 
+@pytest.mark.parametrize("owner", ["another", "own"])
+def test_without_a_home_a_place_in_tmp_that_others_can_change_is_refused(
+    make_shop: Callable[..., Shop], require: Callable[[str], str], owner: str
+) -> None:
+    """Code in that place would run as this account."""
+    require("unprivileged")
+    user = 54323 if os.geteuid() == 0 else None
+    if owner == "another" and user is None:
+        pytest.skip("only root can make a directory that is another's")
+    shop = make_shop("claimed", user=user)
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        shop.env.pop(name, None)
+    shop.spec(jobs=1)
+    place = Path(f"/tmp/monkey-{user or os.getuid()}")
+    assert not place.exists()
+    place.mkdir()
+    try:
+        if user is not None:
+            os.chown(place, user + (owner == "another"), -1)
+        place.chmod(0o777 if owner == "own" else 0o755)
+        said = shop.run("apply", code=1).stderr
+        assert f"expected {place} to be a directory of this account" in said and "XDG_CACHE_HOME" in said
+        assert not list(place.iterdir())
+    finally:
+        shop.kill_all()
+        shutil.rmtree(place, ignore_errors=True)
+    assert shop.ledger.executions == 0
+
+
+def test_the_cache_is_its_users_alone(shop: Shop) -> None:
+    shop.spec(jobs=1)
+    cache = Path(shop.env["XDG_CACHE_HOME"]) / "monkey"
+    cache.mkdir(parents=True, exist_ok=True)
+    cache.chmod(0o755)
+    shop.run("apply")
+    assert list((cache / "code").iterdir()) and cache.stat().st_mode & 0o777 == 0o700
+
+
 def mounting(shop: Shop, script: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a script that may mount what it likes: nobody else sees it."""
     return subprocess.run(

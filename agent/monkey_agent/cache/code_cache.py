@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import secrets
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from pathlib import Path
 from monkey.errors import JobFailed, KeyMissing
 from monkey.store.directory.publish import copy_bytes
 from monkey.store.store_port import Store
+from monkey.transfer.code.code_manifest import ManifestEntry, PathKind, hash_manifest
 from monkey.tree_removal import remove_tree
 from monkey_agent.cache.cache import Cache, CacheUse
 from monkey_agent.cache.single_flight import SingleFlight
@@ -41,11 +43,20 @@ class UnpackedSnapshot:
     files: list[SnapshotFile] = field(default_factory=list)
     links: list[tuple[str, str]] = field(default_factory=list)
     size: int = 0
+    #: What the code hash is over.
+    entries: list[ManifestEntry] = field(default_factory=list)
 
     @property
     def large(self) -> bool:
         """Say whether copying it takes long."""
         return self.size > _LARGE or len(self.files) > _MANY
+
+    def is_snapshot(self, sha: str) -> bool:
+        """Say whether these are the files of the code with this hash."""
+        try:
+            return hash_manifest(self.entries) == sha
+        except UnicodeEncodeError:  # a name that no snapshot can have
+            return False
 
     def copy_to(self, target: str) -> None:
         """Copy everything into an empty directory; raises OSError."""
@@ -97,6 +108,7 @@ def read_snapshot(root: str) -> UnpackedSnapshot:
             full, path = f"{directory}/{name}", prefix + name
             if os.path.islink(full):  # noqa: PTH114
                 found.links.append((path, os.readlink(full)))
+                found.entries.append(ManifestEntry(path, PathKind.LINK, found.links[-1][1]))
             elif os.path.isdir(full):
                 found.directories.append(path)
             else:
@@ -110,9 +122,11 @@ def _read_file(found: UnpackedSnapshot, full: str, path: str) -> None:
         if status.st_mode & 0o222:
             os.chmod(full, status.st_mode & 0o555)
         keep = status.st_size <= _SMALL and found.size + status.st_size <= _KEPT
-        found.files.append(
-            SnapshotFile(path, 0o777 if status.st_mode & 0o100 else 0o666, file.read() if keep else None)
-        )
+        data = file.read() if keep else None
+        sha = hashlib.sha256(data) if data is not None else hashlib.file_digest(file, "sha256")
+        runs = bool(status.st_mode & 0o100)
+        found.files.append(SnapshotFile(path, 0o777 if runs else 0o666, data))
+        found.entries.append(ManifestEntry(path, PathKind.EXECUTABLE if runs else PathKind.FILE, sha.hexdigest()))
         found.size += status.st_size
 
 
@@ -144,10 +158,14 @@ class CodeCache:
         into = self._directory / sha
         if sha not in self._uses:
             self._uses[sha] = await self._cache.use(into)
-        if not into.is_dir():
-            await self._cache.with_room(lambda: self._fetch(sha, key, into))
-            await asyncio.to_thread(self._cache.note, into)
-            self._cache.trim_soon()
+        if into.is_dir():
+            found = await asyncio.to_thread(read_snapshot, str(into))
+            if found.is_snapshot(sha):
+                return found
+            self.forget(sha)  # a cleaner of caches was here, or a program that changes what it finds
+        await self._cache.with_room(lambda: self._fetch(sha, key, into))
+        await asyncio.to_thread(self._cache.note, into)
+        self._cache.trim_soon()
         return await asyncio.to_thread(read_snapshot, str(into))
 
     async def _fetch(self, sha: str, key: str, into: Path) -> None:

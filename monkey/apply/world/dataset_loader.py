@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from monkey.apply.world.absent_datasets import AbsentDataset, NamedDataset, Recalled
 from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import CorruptObject, DatasetElsewhere, DatasetError, DvcMissing, KeyMissing, MonkeyError
-from monkey.fleet.agent_state import locate_cache_home
+from monkey.fleet.user_directories import open_cache_home
 from monkey.plan.desired import UploadSize
 from monkey.store.content.objects import spell_md5_key
 from monkey.store.store_port import Store
@@ -31,7 +31,7 @@ _NOWHERE = "paths begin at the project's root; data of another machine must have
 
 def locate_hash_cache() -> Path:
     """Return the directory in which this machine remembers the hashes of data."""
-    return locate_cache_home() / "datasets"
+    return open_cache_home() / "datasets"
 
 
 class DatasetLoader:

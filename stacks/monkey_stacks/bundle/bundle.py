@@ -22,7 +22,7 @@ from pathlib import Path
 from monkey import __version__, origin
 from monkey.atomic_write import write_atomically
 from monkey.errors import FleetError
-from monkey.fleet.agent_state import locate_cache_home
+from monkey.fleet.user_directories import open_cache_home
 from monkey.store.create import create_object
 from monkey.store.store_port import Store
 from monkey_stacks.bundle import wheels
@@ -60,7 +60,7 @@ def build_bundle(scheme: str, target: WheelTarget, cache: Path | None = None, to
     `tools`: programs that are to lie in it, of those that are installed here. Raises FleetError where a wheel is not to
     be had, OSError.
     """
-    cache = (cache or locate_cache_home()) / "bundles"
+    cache = (cache or open_cache_home()) / "bundles"
     found = wheels.list_distributions(scheme)
     kept = cache / f"{_fingerprint([*found, *wheels.select_installed(tools)], scheme, target)}.json"
     try:

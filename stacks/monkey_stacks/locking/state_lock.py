@@ -13,8 +13,9 @@ import secrets
 from collections.abc import Callable
 
 from monkey.errors import FleetError, StoreError
-from monkey.fleet.agent_state import locate_agent_state, make_host_name
+from monkey.fleet.agent_state import make_host_name
 from monkey.fleet.fleet_port import Say
+from monkey.fleet.user_directories import locate_agent_state
 from monkey.protocol.claims import Claims, HeldClaim
 from monkey.protocol.clock import Clock, MachineClock
 from monkey.protocol.entry_log import EntryLog

@@ -12,16 +12,11 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
-from monkey.fleet.agent_state import (
-    is_agent_alive,
-    locate_agent_state,
-    locate_state_home,
-    make_host_name,
-    read_agent_pid,
-)
+from monkey.fleet.agent_state import is_agent_alive, make_host_name, read_agent_pid
 from monkey.fleet.fleet_port import keep_silent
 from monkey.fleet.fleet_records import FleetForecast, FleetWork
 from monkey.fleet.local_fleet import LocalFleet
+from monkey.fleet.user_directories import locate_agent_state, locate_state_home
 
 
 class Scripted(LocalFleet):

@@ -11,7 +11,7 @@ from typing import Any
 
 from monkey.atomic_write import write_atomically
 from monkey.errors import FleetError
-from monkey.fleet.agent_state import locate_cache_home
+from monkey.fleet.user_directories import open_cache_home
 from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.aws.api.account import AwsAccount
 from monkey_stacks.aws.api.errors import translate_errors
@@ -73,7 +73,7 @@ def _machine(raw: dict[str, Any]) -> MachineType:
 
 
 def _file(region: str) -> Path:
-    return locate_cache_home() / "aws" / f"types-{region}.json"
+    return open_cache_home() / "aws" / f"types-{region}.json"
 
 
 def _remembered(region: str) -> dict[str, MachineType]:

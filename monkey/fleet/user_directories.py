@@ -1,0 +1,78 @@
+"""Where a user's programs keep what must outlive them on this machine: state, and what can be had again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path
+
+from monkey.errors import FleetError
+
+#: The rights of all but a file's owner.
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_TEMPORARY_HINT = "remove it, or set HOME, or XDG_STATE_HOME and XDG_CACHE_HOME, to directories of your own"
+
+
+def locate_state_home() -> Path:
+    """Return where this user's programs keep their state: XDG_STATE_HOME, ~/.local/state, or a place in /tmp.
+
+    Raises FleetError where it is in /tmp, and another user made that place or may have put something into it.
+    """
+    return _user_directory("XDG_STATE_HOME", ".local/state")
+
+
+def open_cache_home() -> Path:
+    """Return where monkey keeps what can be had again: below XDG_CACHE_HOME, ~/.cache, or a place in /tmp.
+
+    The directory is this user's alone, since code and data are in it. Raises FleetError as `locate_state_home` does.
+    """
+    home = _user_directory("XDG_CACHE_HOME", ".cache") / "monkey"
+    with contextlib.suppress(OSError):  # a home that cannot be written: the first file says so
+        home.mkdir(parents=True, mode=0o700, exist_ok=True)
+        status = home.stat()
+        if status.st_uid == os.geteuid() and status.st_mode & _OTHERS:
+            home.chmod(0o700)
+    return home
+
+
+def _user_directory(variable: str, below_home: str) -> Path:
+    given = os.environ.get(variable, "")
+    if given.startswith("/"):
+        return Path(given)
+    try:
+        home = Path.home()
+    except RuntimeError:  # an account without an entry in passwd, as in many containers
+        home = Path("/")
+    return (home if home != Path("/") else _claim_temporary_home()) / below_home
+
+
+def _claim_temporary_home() -> Path:
+    """Make a directory for an account without a home, or find the one that this account made."""
+    place = Path(f"/tmp/monkey-{os.getuid()}")
+    try:
+        with contextlib.suppress(FileExistsError):
+            place.mkdir(mode=0o700)
+        status = place.lstat()
+        ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+        if ours and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            if status.st_mode & _OTHERS:
+                place.chmod(0o700)
+            return place
+    except OSError as exc:
+        raise FleetError(f"{place} cannot be made: {exc.strerror}", hint=_TEMPORARY_HINT) from exc
+    raise FleetError(
+        f"expected {place} to be a directory of this account that no other can write to, found one that "
+        f"{'others can write to' if ours else f'user {status.st_uid} made'}",
+        hint=_TEMPORARY_HINT,
+    )
+
+
+def locate_agent_state(store_url: str, project: str, fleet: str, name: str) -> Path:
+    """Return the directory of one agent: lock, agent.log, attempts, checkpoints. It may not exist yet.
+
+    `store_url` is the store's own `url` (normalised), so that both sides say the same of one place.
+    """
+    place = sha256(f"{store_url}\n{project}".encode()).hexdigest()[:12]
+    return locate_state_home() / "monkey" / place / fleet / name
