@@ -22,6 +22,7 @@ from monkey.fleet.gpus import list_gpus, select_gpus
 from monkey.fleet.machine_capacity import Capacity, format_count, measure_capacity
 from monkey.fleet.user_directories import locate_agent_state, open_cache_home
 from monkey.process_exit import exit_now
+from monkey.processes.private_process import seal_memory
 from monkey.protocol.layout import Keys
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
@@ -199,6 +200,7 @@ def _say(line: str) -> None:
 
 def run_agent(argv: Sequence[str] | None = None) -> None:
     """Run `monkey-agent`. Exits 0 when it left in peace, 1 on an error, 2 on a wrong command line."""
+    seal_memory()
     asked = parse_arguments(argv)
     if asked.gate and not _let_in():
         return

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,6 +65,43 @@ def test_a_secret_reaches_its_jobs_and_nothing_else(shop: Shop, tmp_path: Path) 
     # The test would see it.
     (shop.root / "here").write_text(SECRET)
     assert holders(SECRET, shop.root)
+
+
+#: Writes the command line and the variables of the processes that a job comes from, as far as it may read them.
+SNOOP = """\
+import json, os
+pid, found = os.getppid(), []
+while pid > 1:
+    line, env = open(f"/proc/{pid}/cmdline").read(), None
+    try:
+        env = open(f"/proc/{pid}/environ", errors="replace").read()
+    except OSError as exc:
+        env = f"errno {exc.errno}"
+    found.append([line, env])
+    pid = int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+open("found.json", "w").write(json.dumps(found))
+"""
+
+
+def test_a_job_cannot_read_the_variables_of_agent_and_supervisor(
+    make_shop: Callable[..., Shop], require: Callable[[str], str]
+) -> None:
+    require("unprivileged")
+    shop = make_shop("snoop", user=54324 if os.geteuid() == 0 else None)
+    shop.env["TOKEN"] = SECRET
+    (shop.root / "snoop.py").write_text(SNOOP)
+    shop.spec("command: [python3, snoop.py, '{i}']\noutputs: [found.json]\n", jobs=1, name="other")
+    shop.spec(
+        "command: [sh, -c, 'test -n \"$TOKEN\"', sh, '{i}']\nsecrets: [TOKEN]\noutputs: []\n", jobs=1, name="asks"
+    )
+    shop.run("apply")
+    shop.run("fetch", "other", "-o", "here")
+    [file] = (shop.root / "here").rglob("found.json")
+    found = [(line, env) for line, env in json.loads(file.read_text()) if "monkey_agent" in line]
+    lines = [line for line, _ in found]
+    assert sum("supervisor.py" in line for line in lines) == 2, "the supervisor and its guard"
+    assert any("monkey_agent.command_line" in line for line in lines), lines
+    assert {env for _, env in found} <= {"errno 1", "errno 13"}
 
 
 def test_a_plan_whose_secret_nobody_here_knows_is_refused(shop: Shop) -> None:

@@ -11,6 +11,7 @@ import os
 import signal
 
 from monkey.processes.descendants import ENDINGS, kill_all
+from monkey.processes.private_process import seal_memory
 from monkey.processes.process_tree import adopt_orphans
 
 
@@ -20,6 +21,7 @@ def stand_guard(socket: int) -> int:
     Returns a descriptor that becomes readable when the guard is gone; -1 where there is no guard. The guard closes its
     copy of `socket`, the supervisor's.
     """
+    seal_memory()  # the variables of all jobs come to the supervisor
     if not adopt_orphans():
         return -1
     for number in ENDINGS:

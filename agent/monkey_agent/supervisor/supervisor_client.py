@@ -13,6 +13,7 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.processes import PACKAGE_ROOT
+from monkey.processes.private_process import select_needed_variables
 from monkey.processes.process_tree import MARK
 from monkey_agent.machine import CLOCK, MachineClock, read_boot_id
 from monkey_agent.supervisor import leftover_processes
@@ -79,7 +80,7 @@ class SupervisorClient:
                 stdin=subprocess.DEVNULL,
                 cwd="/",
                 # The locale says how both of us write names that are no UTF-8; the mark is for our successor.
-                env={**os.environ, MARK: f"{self._state}:0"},
+                env={**select_needed_variables(os.environ), MARK: f"{self._state}:0"},
                 start_new_session=True,
             )
         ours.setblocking(False)

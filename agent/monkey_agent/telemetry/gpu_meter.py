@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from monkey.processes.private_process import select_needed_variables
+
 READER = Path(__file__).with_name("gpu_reader.py")
 #: Seconds that an answer may take: a driver that nobody keeps loaded needs some for the first.
 _PATIENCE_SECONDS = 10.0
@@ -57,6 +59,7 @@ class GpuMeter:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
+                env=select_needed_variables(os.environ),
                 start_new_session=True,
             )
         assert self._reader.stdin is not None

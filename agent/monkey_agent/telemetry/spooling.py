@@ -22,6 +22,7 @@ from monkey.fleet.secret_values import SecretValues
 from monkey.metrics import names
 from monkey.metrics.spool import Spool, is_owed, list_spools, load_json, read_influx_settings, rescue_points
 from monkey.metrics.spool import list_names as names_in
+from monkey.processes.private_process import select_needed_variables
 from monkey.processes.process_tree import MARK
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.untrusted_files import is_directory
@@ -138,14 +139,14 @@ class Telemetry:
     def _start(self) -> None:
         self._began = time.monotonic()
         # Marked, so that our successor ends it; in a session of its own, so that ^C does not.
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), MARK: f"{self._state}:0"}
+        ours = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), MARK: f"{self._state}:0"}
         try:
             self._exporter = subprocess.Popen(
                 [sys.executable, "-m", "monkey.metrics.exporter", self._root],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 cwd="/",
-                env=env,
+                env={**select_needed_variables(os.environ), **ours},
                 start_new_session=True,
             )
         except OSError as exc:

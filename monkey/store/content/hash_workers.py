@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from monkey.errors import StoreUnavailable
+from monkey.processes.private_process import select_needed_variables
 from monkey.store.content import hash_worker
 from monkey.store.content.hash_worker import Request
 
@@ -133,7 +134,8 @@ class HashWorker:
     def __init__(self, *arguments: str) -> None:
         """Start the process with these arguments."""
         argv = [sys.executable, "-I", "-S", str(Path(hash_worker.__file__)), *arguments]
-        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        env, pipe = select_needed_variables(os.environ), subprocess.PIPE
+        self._process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, env=env, start_new_session=True)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
         with contextlib.suppress(OSError, AttributeError):  # Linux: who asks need not wait until it has started

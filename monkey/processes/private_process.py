@@ -1,0 +1,40 @@
+"""What a process keeps from the other programs of its user: its memory, and the variables that it began with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+#: PR_SET_DUMPABLE of prctl(2). The kernel sets it again when a process starts another program.
+_SET_DUMPABLE = 4
+
+#: Variables that helpers of ours need: to find files, programs and libraries, for the language, and for certificates.
+_NEEDED = frozenset(
+    (
+        *("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+        *("LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"),
+        *("PYTHONHOME", "PYTHONPATH", "PYTHONUTF8", "PYTHONCOERCECLOCALE"),
+    )
+)
+#: The last three are of drivers of GPUs.
+_NEEDED_PREFIXES = ("LC_", "XDG_", "CUDA_", "NVIDIA_", "NVML_")
+
+
+def seal_memory() -> None:
+    """Let no other process of this user read our memory, or the variables that we began with (Linux).
+
+    Root still can. Programs that we start can be read as before.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        return
+
+
+def select_needed_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a helper of ours gets: secrets may be among the others."""
+    return {name: value for name, value in environment.items() if name in _NEEDED or name.startswith(_NEEDED_PREFIXES)}
