@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from monkey.spec.command.injection_risks import INJECTION_RISKS, PARAMETER_PLACEHOLDER, find_shell_words
-from monkey.spec.command.shell_script import ShellError, expand_script
+from monkey.spec.command.shell_error import ShellError
+from monkey.spec.command.shell_script import expand_script, may_evaluate_arguments
 from monkey.spec.command.word_split import split_words
 from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.yaml.mistakes import suggest_word
@@ -224,6 +225,9 @@ def _compile_words(words: list[_Template], *, listed: bool) -> JobCommand:
             offset = word.origin(error.offset) if listed else word.starts[0]
             raise CommandError(error.message, error.hint, offset, where) from error
         made[at] = (text,)
+    if may_evaluate_arguments([word.text for word in words]):
+        at = next(at for at in reversed(range(len(words))) if words[at].names)
+        raise CommandError(*INJECTION_RISKS["evaluated"], words[at].starts[0], at if listed else None)
     return JobCommand(tuple(made), variables)
 
 

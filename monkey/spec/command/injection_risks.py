@@ -57,6 +57,16 @@ _FIRST_IS_CODE = {
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), (re.compile(r"-[Fvfil]"), re.compile(r"-e|--source"))),
     **dict.fromkeys(("sed", "gsed"), (re.compile(r"-[nErszu]*f|-l"), re.compile(r"-[nErszu]*e|--expression"))),
 }
+#: Programs that have a shell run the text after an option; the option, and the program's own words (a user, a file).
+_SCRIPT_OPTIONS = {
+    **dict.fromkeys(("su", "runuser", "flock"), (re.compile(r"-[A-Za-z]*c|--command|--session-command"), 1)),
+    "script": (re.compile(r"-[A-Za-z]*c|--command"), 1),
+    "sbatch": (re.compile(r"--wrap"), 0),
+    "env": (re.compile(r"-[A-Za-z0]*S|--split-string"), 0),
+}
+#: Programs that make a script of all their words, and the options that forbid it.
+_JOINING_PROGRAMS = {"watch": ("-x", "--exec"), "parallel": ("-q", "--quote")}
+_SOURCING_COMMANDS = (".", "source")
 #: They make commands of what they read.
 _FEEDERS = ("xargs", "parallel")
 _SCHEDULERS = ("at", "batch")
@@ -92,6 +102,7 @@ def find_shell_words(words: Sequence[str], *, any_first: bool = False) -> Iterat
     if EXPANSION_PLACEHOLDER in words[first].rsplit("/", 1)[-1]:
         yield from ((later, "expanded") for later in range(first + 1, len(words)))
     yield from ((later, "code") for later in _find_first_code(words, first))
+    yield from ((later, "code") for at in range(first + 1) for later in _find_scripts(words, at))
     while at < len(words):
         program, wild = words[at].rsplit("/", 1)[-1], any_first and at == first
         at += 1
@@ -146,13 +157,28 @@ def _find_first_code(words: Sequence[str], first: int) -> Iterator[int]:
         at += 2 if takes_word.fullmatch(word) or flag.fullmatch(word) else 1
 
 
+def _find_scripts(words: Sequence[str], at: int) -> Iterator[int]:
+    """Yield the places of what the program there has a shell run, as `su -c` and `watch` do."""
+    program = words[at].rsplit("/", 1)[-1]
+    if program in _JOINING_PROGRAMS and not {*_JOINING_PROGRAMS[program]} & {*words[at:]}:
+        yield from range(at + 1, len(words))
+    flag, own = _SCRIPT_OPTIONS.get(program, (None, 0))
+    while flag and own >= 0 and at + 1 < len(words):
+        at += 1
+        if flag.fullmatch(words[at]):
+            yield at + 1
+        elif flag.match(words[at]):
+            yield at
+        own -= not _WRAPPER_ARGUMENT.fullmatch(words[at])  # after those, a command begins, with options of its own
+
+
 def may_run_input(words: Sequence[str]) -> bool:
     """Say whether a script's simple command takes what is piped to it for a script, or for commands."""
     at = _find_program(words)
     program, rest = words[at].rsplit("/", 1)[-1], words[at + 1 :]
     if EXPANSION_PLACEHOLDER in program or _may_name(program, _SCHEDULERS):
         return True
-    if program in (".", "source") or "/dev/stdin" in rest:
+    if program in _SOURCING_COMMANDS or "/dev/stdin" in rest:
         return "/dev/stdin" in rest
     if program in _FEEDERS:
         names = [word.rsplit("/", 1)[-1] for word in rest]
@@ -200,4 +226,18 @@ def may_evaluate_last_word(words: Sequence[str]) -> bool:
         return True
     if _may_name(command, _NAMING_COMMANDS) and "=" not in arguments[-1]:
         return True
+    if _may_name(command, _SOURCING_COMMANDS) and arguments[0].startswith(PARAMETER_PLACEHOLDER):
+        return len(arguments) == 1
     return _may_name(command, _EVALUATING_COMMANDS)
+
+
+def find_script_arguments(words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the place of each script that a shell among the words gets by -c, and that of its first argument."""
+    for at, word in enumerate(words):
+        if word.rsplit("/", 1)[-1] in _SHELLS:
+            later = at + 1
+            while later < len(words) and words[later][:1] in ("-", "+") and not _SCRIPT_FLAG.match(words[later]):
+                later += 2 if _TAKES_WORD.match(words[later]) else 1
+            if later + 1 < len(words) and _SCRIPT_FLAG.match(words[later]):
+                yield later + 1, later + 2
+                return

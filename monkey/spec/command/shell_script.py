@@ -11,23 +11,19 @@ from collections.abc import Collection, Sequence
 
 from monkey.spec.command.injection_risks import (
     EXPANSION_PLACEHOLDER,
-    INJECTION_RISKS,
     PARAMETER_PLACEHOLDER,
+    find_script_arguments,
     may_run_input,
 )
-from monkey.spec.command.simple_command import SimpleCommand
+from monkey.spec.command.shell_error import InjectionError, ShellError, make_escape_error, make_unclosed_error
+from monkey.spec.command.simple_command import POSITIONAL, SimpleCommand
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: What `$` may name, also the words that a script got.
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*]")
+#: In a script that the reader does not follow: where a shell may evaluate a variable's value.
+_EVALUATES = re.compile(r"\b(?:eval|trap|let|declare|typeset|source)\b|\(\(|\[\[.*-(?:eq|ne|lt|le|gt|ge)\b", re.DOTALL)
 _BACKTICKS = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
-
-
-class ShellError(ValueError):
-    """A script that is not sh, or that the reader does not follow; `offset` counts characters."""
-
-    def __init__(self, message: str, hint: str, offset: int) -> None:
-        """Keep what was found, what to write, and where."""
-        super().__init__(message)
-        self.message, self.hint, self.offset = message, hint, offset
 
 
 def expand_script(text: str, variables: Sequence[str], parameters: Collection[str]) -> str:
@@ -39,6 +35,26 @@ def expand_script(text: str, variables: Sequence[str], parameters: Collection[st
     reader = _ScriptReader(text, variables, parameters)
     reader.commands(0, closing=None)
     return "".join(reader.out)
+
+
+def may_evaluate_arguments(words: Sequence[str], tainted: Collection[str] = ()) -> bool:
+    """Say whether the script of a `sh -c` among the words makes code of a value that it gets.
+
+    It gets values by its arguments, by variables that are set before it, and by the `tainted` ones.
+    """
+    for script, first in find_script_arguments(words):
+        known = {*tainted, *(word.partition("=")[0] for word in words[:script] if PARAMETER_PLACEHOLDER in word)}
+        known |= POSITIONAL if any(PARAMETER_PLACEHOLDER in word for word in words[first:]) else set()
+        text = words[script].replace(PARAMETER_PLACEHOLDER, "x")
+        reader = _ScriptReader(text, (), ())
+        reader.tainted.update(known)
+        try:
+            reader.commands(0, closing=None)
+        except InjectionError:
+            return True
+        except ShellError:
+            return _EVALUATES.search(text) is not None and any(re.search(rf"\${{?{re.escape(n)}", text) for n in known)
+    return False
 
 
 class _ScriptReader:
@@ -88,7 +104,9 @@ class _ScriptReader:
         self.simple.end_word()
         words = self.simple.words
         if self.piped is not None and words and may_run_input(words):
-            raise ShellError(*INJECTION_RISKS["piped"], self.piped)
+            raise InjectionError("piped", self.piped)
+        if words and self.last is not None and may_evaluate_arguments(words, self.tainted):
+            raise InjectionError("evaluated", self.last)
         if self.piped is not None and "read" in words:
             self.tainted.update(words[words.index("read") + 1 :])
         self.simple = SimpleCommand(self.tainted)
@@ -207,7 +225,7 @@ class _ScriptReader:
 
     def variable(self, at: int, *, quoted: bool) -> None:
         """Add a variable of the shell to the word; it may hold a parameter."""
-        name = _NAME.match(self.text, at + 1 + self.text.startswith("${", at))
+        name = _VARIABLE.match(self.text, at + 1 + self.text.startswith("${", at))
         if not name or name[0] not in self.tainted:
             self.simple.add(EXPANSION_PLACEHOLDER)
         else:
@@ -217,13 +235,13 @@ class _ScriptReader:
         """Add an expansion that may hold a parameter to the word; unquoted, the shell splits it into several words."""
         first = not self.simple.words and self.simple.word is None and not self.simple.redirects
         if first and not quoted:
-            raise ShellError(*INJECTION_RISKS["expanded"], at)
+            raise InjectionError("expanded", at)
         self.place(at)
 
     def place(self, at: int) -> None:
         """Add a parameter, or what may hold one, to the word; raise ShellError where it would be read as code."""
         if risk := self.simple.risk():
-            raise ShellError(*INJECTION_RISKS[risk], at)
+            raise InjectionError(risk, at)
         self.simple.add(PARAMETER_PLACEHOLDER)
         self.last = at
 
@@ -275,13 +293,3 @@ class _ScriptReader:
             raise ShellError("'[[' is not sh's", "use [ … ]", at)
         if self.simple.word is None and word and word[0] == "case" and closing is not None:
             raise ShellError("'case' inside $(…) is not followed", "write a script file", at)
-
-
-def make_escape_error(at: int) -> ShellError:
-    """Return the error for a backslash before a parameter, whose meaning is unclear."""
-    return ShellError("a backslash before a parameter", "remove it; for a literal brace write {{", at)
-
-
-def make_unclosed_error(quote: str, at: int) -> ShellError:
-    """Return the error for an opening quote without a closing one."""
-    return ShellError(f"the quote {quote} is never closed", "add the other one", at)

@@ -8,6 +8,8 @@ from monkey.spec.command.injection_risks import PARAMETER_PLACEHOLDER, find_shel
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 #: A command follows them.
+#: The words that a script or a function got, as `$` names them.
+POSITIONAL = frozenset("0123456789@*")
 _RESERVED = ("if", "then", "elif", "else", "while", "until", "do", "!", "{", "}")
 
 
@@ -43,6 +45,8 @@ class SimpleCommand:
             self.tainted.add(assigned[0].rstrip("+="))
         elif PARAMETER_PLACEHOLDER in word and self.words[:1] == ["for"]:
             self.tainted.update(self.words[1:2])
+        elif PARAMETER_PLACEHOLDER in word and self.words[:1] == ["set"]:
+            self.tainted.update(POSITIONAL)
 
     def risk(self) -> str | None:
         """Return why no parameter may stand in the word being read, a key of RISKS."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from monkey.spec.command.injection_risks import PARAMETER_PLACEHOLDER
-from monkey.spec.command.shell_script import ShellError, make_escape_error, make_unclosed_error
+from monkey.spec.command.shell_error import ShellError, make_escape_error, make_unclosed_error
 
 #: Unquoted, these make a line a script wherever they stand.
 _OPERATORS = set("|&;<>()$`*?\n")

@@ -40,7 +40,18 @@ def compiled(command: str | list[str]) -> JobCommand:
         "a $(echo {x} | sh)", "echo {x} | sudo sh", "echo {x} | nohup perl",
         'X={x}; sh -c "$X"', "X={x}; eval $X", "X={x}; $X", 'X=a{x}; Y="$X"; eval "$Y"', 'export X={x}; eval "${{X}}"',
         'sh -c "$(echo {x})"', "eval $(echo {x})", 'for i in a {x}; do eval "$i"; done', "X={x}; echo $X | sh",
-        'X=$(echo {x}); eval "$X"', 'echo {x} | while read V; do sh -c "$V"; done', "$(echo {x})",
+        'X=$(echo {x}); eval "$X"', "env -S {x}", "env -iS 'a {x}'", "env --split-string={x} a", "env A=1 -S {x} | a",
+        "su -c {x}", "su - me -c {x}", "su me --command={x}", "sudo su -lc {x}", "runuser -u me -c {x}",
+        "script -qc {x} f",
+        "flock f -c {x}", "flock -w 10 f -c {x} | a", "/usr/bin/flock f --command {x}", "sbatch --wrap={x}",
+        "sbatch --wrap 'a {x}'", "watch {x}", "watch -n 1 a {x}", "watch a b={x} | c", "parallel a {x} ::: 1 2",
+        "nohup parallel {x}", ". {x}", "source {x}; a", "a && . {x}/env", "f={x}; . $f", 'f={x}; . "$f" && a',
+        'set -- {x}; eval "$1"', 'set -- a {x}; sh -c "$2"', 'set -- {x}; for i in "$@"; do eval "$i"; done',
+        "X={x} sh -c 'eval \"$X\"'", "export X={x}; sh -c 'eval \"$X\"'", "env X={x} bash -c 'eval \"$X\"'",
+        "X={x} bash -c '[[ $X -eq 1 ]]'", "bash -c 'eval \"$1\"' b {x}", "bash -ec 'a; eval $1 | b' b {x}; c",
+        ["bash", "-c", 'eval "$1"', "b", "{x}"], ["env", "X={x}", "sh", "-c", "a && . $X"],
+        "bash -c 'sh -c \"$1\"' b {x}", "sh -c 'sh -c \"eval \\$1\" s \"$1\"' b {x}",
+        'echo {x} | while read V; do sh -c "$V"; done', "$(echo {x})",
     ],
 )  # fmt: skip
 def test_commands_that_would_run_a_value_as_code(command: str) -> None:
@@ -59,10 +70,17 @@ def test_commands_that_would_run_a_value_as_code(command: str) -> None:
      "echo {x} || sh", "sh | a {x}", "echo {x} | xargs -n 1 a", "a {x} | ssh host cat", "a {x} >| b", "$DIR/a {x}",
      "bash $DIR/a.sh {x}", "python $DIR/a.py {x}", "X={x}; a $X", 'X={x} Y="$X" a "$Y"', "a $X {x}", "cd $DIR && a {x}",
      "export A={x}; b", "[ {x} = a ] && b",
+     "su me -c 'a \"$1\"' -- {x}", "env -i A=1 a {x}", "env python -S {x}", "env A=1 a -S {x}", "env -u B a {x}",
+     "flock f a -c {x}", "flock -n f a {x} | b",
+     "script -a {x}", "sbatch a.sh {x}", "watch -x a {x}", "parallel -q a {x} ::: 1", "echo watch {x}", "a --su -c {x}",
+     ". ./env.sh; a {x}", ". ./env.sh {x}", ". envs/{x}.sh && a", "set -e; a {x}", 'set -- {x}; a "$1" "$@"',
+     "sh -c 'a \"$1\"' sh {x}", "bash -c '. env.sh && a --lr $1' _ {x}", "bash -c 'eval \"$A\"; a $1' _ {x}",
+     "X={x} sh -c 'a \"$X\"'", "X={x} bash -c '[[ $X = 1 ]] && a'", "X={x} sh -c 'eval b; a $X'",
+     ["bash", "-c", "for i in $@; do a $i; done", "b", "{x}"], "bash -c 'case $1 in a) b;; esac' _ {x}",
      "./{x} | b", "echo eval {x} | b",
      "for i in eval {x}; do echo $i; done", "python{x} a | b", "a 2>&1 {x}", "a &> {x}", "printf '%s' {x} | a"],
 )  # fmt: skip
-def test_commands_that_look_like_it(command: str) -> None:
+def test_commands_that_look_like_it(command: str | list[str]) -> None:
     assert compiled(command).uses == {"x"}
 
 
