@@ -8,6 +8,8 @@ import contextlib
 import errno
 import os
 import stat
+import sys
+from collections.abc import Iterator
 
 from monkey.atomic_write import write_all
 from monkey.store.directory.root import DirectoryRoot
@@ -18,6 +20,8 @@ STALE = 24 * 3600.0
 
 #: Bytes a step of a copy moves.
 _CHUNK_BYTES = 16 * 1024 * 1024
+#: Bytes from which on a file is asked for holes.
+_SPARSE_BYTES = 1 << 20
 
 #: What copy_file_range answers where it is not the way: other file systems, old kernels, special files.
 _COPY_ANOTHER_WAY = frozenset(
@@ -113,14 +117,43 @@ def _remove_older(directory: str, than: float) -> None:
 
 
 def copy_bytes(source: int, target: int) -> None:
-    """Copy all bytes between descriptors, by reference where the file systems can; no inode is shared."""
+    """Copy a file into an empty one, by reference where the file systems can; no inode is shared. Holes stay holes."""
+    status = os.fstat(source)
+    if status.st_size < _SPARSE_BYTES or status.st_blocks * 512 >= status.st_size or not hasattr(os, "SEEK_HOLE"):
+        _copy_range(source, target, None)
+        return
+    for start, end in _list_extents(source, status.st_size):
+        os.lseek(source, start, os.SEEK_SET)
+        os.lseek(target, start, os.SEEK_SET)
+        _copy_range(source, target, end - start)
+    os.ftruncate(target, status.st_size)
+
+
+def _list_extents(file: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield where the data of a file begin and end, between its holes."""
+    end = 0
+    while end < size:
+        try:
+            start = os.lseek(file, end, os.SEEK_DATA)
+            end = min(os.lseek(file, start, os.SEEK_HOLE), size)
+        except OSError as exc:
+            if exc.errno == errno.ENXIO:  # the rest is a hole
+                return
+            raise
+        yield start, end
+
+
+def _copy_range(source: int, target: int, left: int | None) -> None:
+    """Copy so many bytes (None: all) from where both descriptors are."""
+    many = sys.maxsize if left is None else left
     if hasattr(os, "copy_file_range"):
         try:
-            while os.copy_file_range(source, target, _CHUNK_BYTES * 16):
-                pass
+            while many and (copied := os.copy_file_range(source, target, min(many, _CHUNK_BYTES * 16))):
+                many -= copied
         except OSError as exc:
             if exc.errno not in _COPY_ANOTHER_WAY:
                 raise
     # From where it stopped: some file systems say 0 though there is more.
-    while data := os.read(source, _CHUNK_BYTES):
+    while many and (data := os.read(source, min(many, _CHUNK_BYTES))):
         write_all(target, data)
+        many -= len(data)
