@@ -9,6 +9,7 @@ MonkeyError
 │   │   └── DvcMissing      Data lies in a DVC repository, and DVC is not installed.
 │   └── NotADescendant      This commit does not descend from the one that was applied last.
 ├── NotFound                A sweep or a job does not exist.
+├── EndpointRefused         Credentials would go where no user wanted them.
 ├── StoreError              The store did not do what it was asked.
 │   ├── KeyMissing          No such key exists (the store itself is there).
 │   ├── StoreMissing        Nothing, or something else, is where a store was expected.
@@ -107,6 +108,10 @@ class NotADescendant(PlanError):
 
 class NotFound(MonkeyError):
     """There is nothing of that name."""
+
+
+class EndpointRefused(MonkeyError):
+    """Credentials would go to an endpoint that no user chose."""
 
 
 class StoreError(MonkeyError):

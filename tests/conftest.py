@@ -21,6 +21,7 @@ from tests.bucket import FakeBucket
 from tests.loops import Run, T
 from tests.needs import pytest_make_collect_report, pytest_runtest_setup, require_thing  # noqa: F401
 from tests.quick import pytest_runtest_call, pytest_terminal_summary, unicode_table  # noqa: F401
+from tests.trusting import trust
 
 if TYPE_CHECKING:
     from tests.clouds.account import Account
@@ -84,6 +85,7 @@ def moto(require: Callable[[str], str]) -> Iterator[str]:
     """Return the endpoint of moto's S3, which has the bucket of `tests.services`."""
     require("moto")
     with services.moto() as endpoint:
+        trust(endpoint)
         yield endpoint
 
 
@@ -129,6 +131,7 @@ def azurite(require: Callable[[str], str]) -> Iterator[str]:
 def bucket() -> Iterator[FakeBucket]:
     """Return a bucket of our own that can fail."""
     with FakeBucket() as bucket:
+        trust(bucket.endpoint)
         yield bucket
 
 

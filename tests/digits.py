@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.acceptance.shop import Shop, until
 from tests.influx import Database
+from tests.trusting import trust
 
 ROOT = Path(__file__).parents[1]
 METRIC, EPOCHS = "val_accuracy", 40
@@ -61,6 +62,7 @@ def _run(shop: Shop, database: Database) -> Digits:
 
 def _tell(shop: Shop, database: Database) -> None:
     told = ", ".join(f'{key}: "{value}"' for key, value in database.settings.items())
+    trust(database.settings["url"], env=shop.env)
     (shop.root / "monkey.yaml").write_text(f"project: shop\nmetrics: {{influxdb: {{{told}}}}}\n")
     shop.env |= database.secrets
 

@@ -10,6 +10,7 @@ from functools import partial
 
 from monkey.apply.fleet_work import make_planned_work, recount_work
 from monkey.apply.inspect.revision_points import announce_revision
+from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
 from monkey.apply.world.dataset_loader import send_datasets
 from monkey.apply.world.desired_state import LoadedSpec
 from monkey.apply.world.world import World
@@ -41,11 +42,12 @@ async def execute_plan(
     and its queue markers, in this order. Where another apply did the same meanwhile, this one continues as if it had
     done it itself.
 
-    Raises DatasetError where a dataset changes meanwhile, NotADescendant (unless `rollback`), ConcurrentApply where
-    another apply revised the sweep differently, FleetError, StoreError.
+    Raises EndpointRefused, DatasetError where a dataset changes meanwhile, NotADescendant (unless `rollback`),
+    ConcurrentApply where another apply revised the sweep differently, FleetError, StoreError.
     """
     if not rollback:
         check_descent(plan)
+    check_endpoints(world.project, list_report_endpoints(world.project))
     by_name = {want.desired.name: want for want in wanted}
     for sweep in plan.sweeps:
         if sweep.datasets:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from monkey.apply.world.desired_state import (
     LoadedSpec,
     check_providers,
     desire_specs,
+    desire_without_data,
     list_spec_files,
     place_specs_in_history,
     read_specs,
@@ -23,12 +25,16 @@ from monkey.apply.world.desired_state import (
 from monkey.apply.world.observe import add_shortage_warnings, check_secrets, observe_project
 from monkey.apply.world.world import World
 from monkey.errors import StalePlan
-from monkey.plan.change import Plan
+from monkey.plan.change import FleetPlan, JobChanges, Plan, SweepPlan
+from monkey.plan.cost import compute_worst_cost
 from monkey.plan.diff import compute_plan
+from monkey.plan.observed import ObservedProject
 from monkey.plan.saved_plan import SavedPlan, parse_saved_plan, verify_saved_plan
 
 if TYPE_CHECKING:
     from monkey.protocol.status.store_snapshot import StoreSnapshot
+    from monkey.spec.project.project import Project
+    from monkey.spec.sweep.models import Spec
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,35 @@ async def _plan(world: World, files: Sequence[Path], keep_stale: Sequence[str]) 
     wanted = desire_specs(world.project, specs, world.bars, await recall_datasets(world, specs))
     check_providers(world.project, wanted)
     return replace(await plan_loaded_specs(world, wanted, keep_stale), files=files)
+
+
+def plan_without_store(project: Project, specs: Sequence[str]) -> Plan:
+    """Plan for a branch that no user trusts: what its specs are, and what they cost at worst. Asks nothing but git.
+
+    Raises MonkeyError for what is wrong with the specs, the code and the costs.
+    """
+    read = read_specs(project, list_spec_files(project, specs))
+    wanted = desire_without_data(project, read)
+    check_providers(project, wanted)
+    plan = compute_plan([want.desired for want in wanted], ObservedProject(at=time.time()))
+    check_expires(project, plan, wanted)
+    plan = replace(plan, sweeps=tuple(map(_without_verdict, plan.sweeps, read)))
+    plan = plan.with_fleets(_without_machines(project, plan, part) for part in plan.fleets)
+    check_costs(plan)
+    return plan
+
+
+def _without_verdict(sweep: SweepPlan, spec: Spec) -> SweepPlan:
+    notes = tuple(f"dataset {name}: {path} was not looked at" for name, path in spec.datasets.items())
+    return replace(sweep, jobs=JobChanges(unknown=sweep.jobs.new), notes=notes)
+
+
+def _without_machines(project: Project, plan: Plan, part: FleetPlan) -> FleetPlan:
+    provider, until = project.providers[part.fleet], plan.expires(part, plan.at)
+    # Not those of two sweeps once: without their data, jobs have no ids.
+    jobs = sum(sweep.jobs.unfinished for sweep in plan.sweeps if part.fleet in sweep.desired.settings.providers)
+    cost = compute_worst_cost(provider.cloud, until, plan.at) if provider.cloud and until is not None else None
+    return replace(part, jobs=jobs, agents=None, type=provider.type, cost=cost)
 
 
 async def plan_loaded_specs(world: World, wanted: Sequence[LoadedSpec], keep_stale: Sequence[str]) -> PlanningResult:

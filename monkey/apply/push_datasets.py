@@ -151,10 +151,10 @@ async def _open(project: Project, at: str, moved: Moved) -> tuple[Store, Dataset
     """
     import asyncio
 
-    from monkey.apply.world.project_store import locate_project_store, open_begun
+    from monkey.apply.world.project_store import locate_trusted_store, open_begun
     from monkey.transfer.datasets.hashing import hash_dataset
 
-    url, memo = locate_project_store(project), KnownStores(project.root)
+    url, memo = locate_trusted_store(project), KnownStores(project.root)
     opening = asyncio.ensure_future(open_begun(url, memo))
     if "://" not in url or not memo.expects(url):
         return await opening, None

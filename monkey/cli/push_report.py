@@ -5,6 +5,7 @@ To import click takes longer than to see that the store has everything already.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,15 +14,17 @@ from monkey.cli.terminal.progress_bars import ProgressBars
 
 if TYPE_CHECKING:
     from monkey.apply.push_datasets import PushedDataset
+    from monkey.spec.project.project import Project
 
 
-def push_paths(paths: Sequence[str]) -> list[PushedDataset]:
-    """Send these files and directories, from the project around us. Raises MonkeyError of every kind."""
+def push_paths(paths: Sequence[str], project: Project | None = None) -> list[PushedDataset]:
+    """Send these files and directories, from the project (default: around us). Raises MonkeyError of every kind."""
     from monkey.apply import push_datasets
-    from monkey.spec.project.project import load_project
+    from monkey.spec.project.project import STORE_VARIABLE, load_project
 
+    here = project or load_project(Path.cwd(), store=os.environ.get(STORE_VARIABLE))
     with ProgressBars() as bars:
-        return push_datasets.push_paths(load_project(Path.cwd()), paths, bars.begin)
+        return push_datasets.push_paths(here, paths, bars.begin)
 
 
 def format_push(pushed: Sequence[PushedDataset]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +15,24 @@ if TYPE_CHECKING:
     from monkey.spec.project.project import Project
 
 _T = TypeVar("_T")
+
+#: Where click's context keeps the file of `--project-file`.
+_PROJECT_FILE = "monkey.project_file"
+
+
+def _choose_file(context: click.Context, parameter: click.Parameter, file: str | None) -> None:
+    if file is not None:
+        context.meta[_PROJECT_FILE] = Path(file)
+
+
+#: `--project-file`, the same for every verb that has it.
+project_file_option = click.option(
+    "--project-file",
+    metavar="FILE",
+    expose_value=False,
+    callback=_choose_file,
+    help="Read this file in place of the repository's monkey.yaml, and trust it.",
+)
 
 #: `--json`, the same for everything that lists.
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
@@ -32,28 +51,36 @@ def print_pieces(pieces: Iterable[str]) -> None:
 
 
 def find_project() -> Project:
-    """Return the project around the working directory."""
-    from monkey.spec.project.project import load_project
+    """Return the project around the working directory, by the file and the store that the user chose, if any."""
+    from monkey.spec.project.project import STORE_VARIABLE, load_project
 
-    return load_project(Path.cwd())
+    context = click.get_current_context(silent=True)
+    file = context.meta.get(_PROJECT_FILE) if context else None
+    return load_project(Path.cwd(), file, os.environ.get(STORE_VARIABLE))
 
 
-def run_in_world(work: Callable[[World], Awaitable[_T]]) -> _T:
+def run_in_world(
+    work: Callable[[World], Awaitable[_T]], *, reports: bool = False, remember: bool = True, ask: bool = True
+) -> _T:
     """Open the project's store, do the work, close it, and return what the work returns.
 
-    Raises KeyboardInterrupt at SIGINT and SIGTERM; with words, where machines that cost may stand half-made.
+    `reports`: metrics or notices may be sent, too. `remember`: see `open_world`. `ask`: ask whether an endpoint is
+    trusted. Raises KeyboardInterrupt at SIGINT and SIGTERM; with words, where machines that cost may stand half-made.
     """
     import asyncio
     import signal
 
     from monkey.apply.world.world import open_world
     from monkey.cli.terminal.progress_bars import ProgressBars
+    from monkey.cli.trust_prompt import ask_trust
 
     here, fleets = find_project(), list["Fleet"]()
+    if ask:
+        ask_trust(here, reports=reports)
 
     async def inside() -> _T:
         _cancel_at_sigterm()
-        async with open_world(here) as world:
+        async with open_world(here, remember=remember) as world:
             try:
                 with ProgressBars() as bars:
                     world.bars = bars.begin
@@ -112,7 +139,7 @@ def complete_sweep_names(ctx: click.Context, parameter: click.Parameter, incompl
     from click.shell_completion import CompletionItem
 
     try:
-        names = run_in_world(_names)
+        names = run_in_world(_names, ask=False)
     except Exception:
         return []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]

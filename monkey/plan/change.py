@@ -53,6 +53,8 @@ class JobChanges:
     stale: tuple[StaleJobs, ...] = ()
     kept: Sequence[int] = ()
     removed: Sequence[int] = ()
+    #: Jobs of a plan without the store: whether they are new is not known.
+    unknown: Sequence[int] = ()
     #: Number of kept jobs by state: succeeded, failed, stopped, running, queued, adopted (by this plan).
     kept_states: Mapping[str, int] = field(default_factory=dict)
     #: Number of old jobs, removed or replaced, by state: queued, running, succeeded, failed.
@@ -63,15 +65,16 @@ class JobChanges:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the numbers of jobs that are new, stale, kept, removed."""
+        """Return the numbers of jobs that are new, stale, kept, removed; or the number of which nothing is known."""
         stale = sum(len(group.rows) for group in self.stale)
-        return {"new": len(self.new), "stale": stale, "kept": len(self.kept), "removed": len(self.removed)}
+        known = {"new": len(self.new), "stale": stale, "kept": len(self.kept), "removed": len(self.removed)}
+        return {"unknown": len(self.unknown)} if self.unknown else known
 
     @property
     def unfinished(self) -> int:
         """Return the number of jobs that are left to run once the plan is applied."""
-        states = self.kept_states
-        return len(self.new) + self.counts["stale"] + states.get("queued", 0) + states.get("running", 0)
+        states, stale = self.kept_states, sum(len(group.rows) for group in self.stale)
+        return len(self.new) + len(self.unknown) + stale + states.get("queued", 0) + states.get("running", 0)
 
 
 @dataclass(frozen=True)
@@ -114,9 +117,9 @@ class SweepPlan:
     @property
     def revises(self) -> bool:
         """Return whether an apply must append a revision."""
-        counts = self.jobs.counts
-        asked = counts["new"] or counts["stale"] or counts["removed"] or self.jobs.elsewhere
-        return self.first or bool(asked or self.settings or self.jobs.kept_states.get("adopted"))
+        jobs = self.jobs
+        asked = jobs.new or jobs.stale or jobs.removed or jobs.elsewhere or jobs.kept_states.get("adopted")
+        return self.first or bool(asked or self.settings)
 
     @property
     def unmarked(self) -> tuple[str, ...]:
@@ -194,8 +197,8 @@ class FleetPlan:
     fleet: str
     #: Number of unfinished jobs of all its sweeps.
     jobs: int
-    #: Number of living agents.
-    agents: int
+    #: Number of living agents; None in a plan without the store.
+    agents: int | None
     type: str = ""
     #: Number of machines now, and after an apply; None where the fleet was not asked.
     before: int | None = None
@@ -220,8 +223,9 @@ class FleetPlan:
 
     @property
     def rents(self) -> bool:
-        """See `may_raise_rent`."""
-        return may_raise_rent(self.cost, self.before or 0, self.after or 0, self.machines)
+        """See `may_raise_rent`; without a look at the store, all machines would be new."""
+        rents = may_raise_rent(self.cost, self.before or 0, self.after or 0, self.machines)
+        return rents or (self.agents is None and self.cost is not None)
 
     @property
     def changes(self) -> bool:
@@ -260,6 +264,11 @@ class Plan:
 
     def _active(self, fleet: FleetPlan) -> list[SweepPlan]:
         return [each for each in self.sweeps if each.active and fleet.fleet in each.desired.settings.providers]
+
+    @property
+    def observed(self) -> bool:
+        """Return whether the plan was compared with a store."""
+        return not any(sweep.jobs.unknown for sweep in self.sweeps)
 
     @property
     def changes(self) -> bool:

@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from monkey.spec.job.expires import format_utc_time
+from monkey.spec.project.cloud import CloudSettings
 
 #: Seconds of an hour.
 SECONDS_PER_HOUR = 3600.0
@@ -115,6 +116,20 @@ class FleetCost:
     def to_json(self) -> dict[str, Any]:
         """Return the cost as data for JSON, with its total."""
         return {**asdict(self), "total": self.total}
+
+
+def compute_worst_cost(cloud: CloudSettings, until: float, now: float) -> FleetCost:
+    """Return the worst-case cost from now until then (both in seconds since the epoch), as if nothing was rented."""
+    return FleetCost(
+        machines=cloud.max_instances,
+        kind=" or ".join(cloud.types),
+        hours=max(0.0, until - now) / SECONDS_PER_HOUR,
+        until=until,
+        price=cloud.dearest,
+        spot=cloud.spot,
+        limit=cloud.max_cost,
+        unpriced=cloud.unpriced,
+    )
 
 
 def round_up_hours(hours: float) -> float:

@@ -3,6 +3,8 @@
 The document is one object:
 
 - `format`: 1. `changes`: whether there is anything to apply. `summary`: a sentence. `store`: the store's identity.
+- `observed`: false for `--no-store`; then `changes` is null, `jobs` is {`unknown`}, `upload` is all of the code, and
+  `agents` is null
 - `sweeps`: a list of
   - `name`, `source` (the spec's path), `head` (last entry of its log, 0 for none), `revision` (the newest, or null),
     `changes`
@@ -64,7 +66,8 @@ def serialize_plan(plan: Plan) -> dict[str, Any]:
     """Return the plan as the object described above, ready for `json.dumps`."""
     return {
         "format": _SAVED_PLAN_FORMAT,
-        "changes": plan.changes,
+        "changes": plan.changes if plan.observed else None,
+        "observed": plan.observed,
         "summary": summarize_plan(plan),
         "store": plan.store,
         "sweeps": [_serialize_sweep(sweep, plan.at) for sweep in plan.sweeps],

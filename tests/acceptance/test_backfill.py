@@ -7,6 +7,7 @@ import json
 from monkey.metrics.usage import USAGE_FILE, write_sample
 from tests import influx
 from tests.acceptance.shop import Shop, until
+from tests.trusting import trust
 
 #: Logs what agents read the fast way and what they read the slow way; the first attempt of odd ones fails.
 JOB = """\
@@ -36,6 +37,7 @@ def test_a_database_that_was_dropped_is_made_anew(shop: Shop, influxdb: influx.D
     text = "command: [python3, log.py, '{i}', '{name}']\nmetric: {name: loss}\nmax_retries: 1\noutputs: []\n"
     shop.spec(text + "parameters: {i: {range: [0, 4]}, name: [x, 'a \"b\"']}\n")
     shop.env |= influxdb.secrets
+    trust(influxdb.settings["url"], env=shop.env)
     shop.run("apply")
     assert shop.states() == {"succeeded": 8}
     attempts = 8 + 4

@@ -13,6 +13,7 @@ from monkey.store.open import locate_url
 from tests import services
 from tests.acceptance.shop import Shop, until, work_through
 from tests.bucket import FakeBucket, Fault, Refusal
+from tests.trusting import trust
 
 pytestmark = pytest.mark.slow
 
@@ -27,6 +28,8 @@ def make_bucket_shop(make_shop: Callable[..., Shop]) -> Callable[[str], Shop]:
     def make(url: str) -> Shop:
         shop = make_shop()
         shop.env.update(services.KEYS)
+        if "endpoint=" in url:
+            trust(url.partition("endpoint=")[2], env=shop.env)
         (shop.root / "monkey.yaml").write_text(f"project: shop\nstore: {url}\n")
         return shop
 

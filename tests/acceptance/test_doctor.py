@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.acceptance.shop import Shop
+from tests.trusting import trust
 
 
 @pytest.mark.slow
@@ -24,6 +25,7 @@ def test_well_and_then_everything_wrong_at_once(shop: Shop) -> None:
     shop.spec("secrets: [NOBODY_KNOWS]\n", jobs=1)
     shop.spec("parametrs: {a: 1}\n", jobs=1, name="other")
     shop.env["PATH"] = "/nowhere"
+    trust("http://127.0.0.1:1", env=shop.env)
     wrong = [one for one in shop.json("doctor", code=1) if one["wrong"]]
     assert all(one["hint"] for one in wrong)
     texts = [f"{one['about']}: {one['text']}" for one in wrong]

@@ -14,6 +14,7 @@ from tests import influx, services
 from tests.acceptance.lab_site import LabSite, holding, lines
 from tests.acceptance.shop import until
 from tests.acceptance.site import LEDGER
+from tests.trusting import trust
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +27,7 @@ def test_a_store_in_a_bucket(lab_site: LabSite, require: Callable[[str], str]) -
     before = site.left(host)
     site.shop.env |= {"AWS_ACCESS_KEY_ID": "us", "AWS_SECRET_ACCESS_KEY": key}
     with services.moto(f"{site.lab.network}.1") as endpoint:
+        trust(endpoint, env=site.shop.env)
         url = f"s3://{services.BUCKET}/lab?endpoint={endpoint}&region=us-east-1"
         site.providers("h2", store=url)
         site.sweep(jobs=4)
@@ -74,6 +76,7 @@ def test_metrics_of_a_host(lab_site: LabSite, require: Callable[[str], str], tmp
         database = server.database()
         (secret,) = database.secrets.values()
         site.shop.env |= database.secrets
+        trust(endpoint, server.url, env=site.shop.env)
         url = f"s3://{services.BUCKET}/metrics?endpoint={endpoint}&region=us-east-1"
         site.providers("h2", store=url, metrics={"influxdb": dict(database.settings)})
         (site.shop.root / "log.py").write_text(LOGS)

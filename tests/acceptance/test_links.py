@@ -9,6 +9,7 @@ import pytest
 from tests.acceptance.shop import Shop, until
 from tests.hook import hook
 from tests.precious import Precious
+from tests.trusting import trust
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +55,7 @@ def test_what_lies_behind_links_stays_there(shop: Shop, tmp_path: Path, store: P
     shop.env["INFLUX_TOKEN"] = "hare"
     shop.spec(SPEC.format(base=tmp_path / "precious", **about))
     with hook() as influx:
+        trust(influx.url.removesuffix("/hook"), env=shop.env)
         where = f'{{url: "{influx.url.removesuffix("/hook")}", org: lab, bucket: b, token: INFLUX_TOKEN}}'
         local = "providers: {local: {max_slots: 2}}\n"
         (shop.root / "monkey.yaml").write_text(f"project: shop\n{local}metrics: {{influxdb: {where}}}\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.shop import Shop, until
+from tests.trusting import trust
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +39,7 @@ def test_a_secret_reaches_its_jobs_and_nothing_else(shop: Shop, tmp_path: Path) 
     shop.hurry()
     shop.env["TOKEN"] = SECRET
     shop.env["INFLUX_TOKEN"] = ELSEWHERE
+    trust("http://127.0.0.1:1", env=shop.env)
     (shop.root / "monkey.yaml").write_text(f"project: shop\n{NOWHERE}")
     go = tmp_path / "go"
     tell = 'echo token=$TOKEN influx=$INFLUX_TOKEN; printf %s "$TOKEN" | wc -c; exit 1'
@@ -108,6 +110,7 @@ def test_a_plan_whose_secret_nobody_here_knows_is_refused(shop: Shop) -> None:
     shop.spec("secrets: [NOBODY_KNOWS]\n", jobs=2)
     shop.spec(jobs=1, name="other")
     (shop.root / "monkey.yaml").write_text(f"project: shop\n{NOWHERE}")
+    trust("http://127.0.0.1:1", env=shop.env)
     said = shop.run("plan", code=1).stderr
     influx = "monkey.yaml:2:65: provider 'local': the secret is not on this machine: INFLUX_TOKEN"
     assert said.count(influx) == 1  # though two sweeps are sent there

@@ -13,6 +13,7 @@ import pytest
 from monkey.store.open import locate_url
 from tests import services
 from tests.acceptance.shop import Shop, until
+from tests.trusting import trust
 
 ROOT = Path(__file__).parents[2]
 #: Goes on from its checkpoint, says from where, and ends once it may.
@@ -66,6 +67,7 @@ def machine(url: str, make_shop: Callable[..., Shop], request: pytest.FixtureReq
     def make(name: str) -> Shop:
         made = make_shop(name)
         made.env.update(services.KEYS)
+        trust(url.partition("endpoint=")[2], env=made.env)
         if url.startswith("ssh"):
             made.env["HOME"] = str(request.getfixturevalue("sshd_running").home)
         (made.root / "monkey.yaml").write_text(f"project: shop\nstore: {url}\n")

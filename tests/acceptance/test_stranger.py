@@ -196,3 +196,24 @@ def test_settings_of_dvc_that_are_a_link_out_are_not_shown(shop: Shop) -> None:
     (shop.root / "data").write_text("data")
     said = shop.run("plan", code=1).stderr
     assert "hunter2" not in said and f"{settings} is not read: it is outside of the project" in said
+
+
+@pytest.mark.parametrize("provider", ["lab", "cloud"])
+def test_a_plan_without_the_store_starts_git_alone_and_talks_to_nobody(
+    branch: Shop, require: Callable[[str], str], tmp_path: Path, provider: str
+) -> None:
+    strace, trace = require("strace"), tmp_path / "trace"
+    branch.spec(f"{ONE_JOB}provider: {provider}\nexpires: 2h\ndatasets: {{d: gone}}\n")
+    cloud = "{type: aws, region: eu-west-1, instance_type: g5.xlarge, max_instances: 3, price: 1.01}"
+    providers = f"providers: {{lab: {{type: ssh, hosts: [somewhere]}}, cloud: {cloud}}}\n"
+    (branch.root / "monkey.yaml").write_text(f"project: shop\nstore: ssh://somewhere/data\n{providers}")
+    command = [strace, "-f", "-e", "trace=execve,connect,socket", "-o", str(trace), *MONKEY, "plan", "--no-store"]
+    done = subprocess.run(command, cwd=branch.root, env=branch.env, capture_output=True, text=True, timeout=120)
+    if "ptrace" in done.stderr:
+        pytest.skip(f"strace may not trace here: {done.stderr.splitlines()[0]}")
+    assert done.returncode == 0, done.stderr
+    assert "? i=1 = 1 job" in done.stdout and "dataset d: gone was not looked at" in done.stdout
+    assert ("3 × g5.xlarge × 2 h × $1.01 = $6.06" in done.stdout) is (provider == "cloud")
+    _, *started = EXEC.findall(trace.read_text())
+    assert started and all('"git"' in words for words in started), started
+    assert "AF_INET" not in trace.read_text() and "connect(" not in trace.read_text()

@@ -13,6 +13,7 @@ import pytest
 
 from tests import influx
 from tests.acceptance.shop import Shop, until
+from tests.trusting import trust
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +70,7 @@ def project(shop: Shop, database: influx.Database, jobs: int) -> None:
     command = f"command: [python3, writer.py, '{shop.ledger.directory}', '{{i}}']\n"
     shop.spec(command + "max_retries: 3\nresources: {cpus: 0.1}\noutputs: []\n", jobs=jobs)
     shop.env |= database.secrets
+    trust(database.settings["url"], env=shop.env)
 
 
 def arrived(database: influx.Database) -> set[tuple[str, int, float]]:

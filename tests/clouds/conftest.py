@@ -11,6 +11,7 @@ import pytest
 
 from tests import services
 from tests.stacks.conftest import pulumi
+from tests.trusting import trust
 
 if TYPE_CHECKING:
     from tests.clouds.account import Account
@@ -25,6 +26,7 @@ def renter(pulumi: None, aws: Account) -> Iterator[Renter]:
     """Return one whose store is in moto too, past the wire."""
     from tests.clouds.renter import Renter
 
+    trust(aws.wire.upstream.geturl())
     yield Renter(f"s3://{services.BUCKET}/sweeps?endpoint={aws.wire.upstream.geturl()}", image=aws.image())
 
 

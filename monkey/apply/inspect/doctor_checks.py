@@ -19,9 +19,16 @@ from monkey.apply.inspect.departed_machines import (
     read_count,
     read_exporter_states,
 )
+from monkey.apply.trust.endpoints import (
+    TRUST_VARIABLE,
+    Endpoint,
+    check_endpoints,
+    is_trusted,
+    list_report_endpoints,
+)
 from monkey.apply.world.fleets import FLEET_MODULES, open_fleets
 from monkey.apply.world.world import World, open_world
-from monkey.errors import FleetError, MonkeyError, SpecError
+from monkey.errors import EndpointRefused, FleetError, MonkeyError, SpecError
 from monkey.fleet.fleet_port import Fleet, Rented
 from monkey.fleet.secret_values import SecretValues
 from monkey.plan.explain import format_seconds
@@ -235,8 +242,22 @@ async def _influxes(project: Project, snapshot: StoreSnapshot | None) -> AsyncIt
             names = ", ".join(view.state.name for view in views)
             text = f"{influx.url} is where {names} still sends; monkey.yaml says {_place(project.influx)}"
             yield DoctorCheck("influxdb", text, "`monkey apply` has it send where monkey.yaml says", wrong=True)
+        try:
+            _check_trust(project, influx)
+        except EndpointRefused as exc:
+            yield _wrong("influxdb", exc)
+            continue
         async for check in _influx(influx, views):
             yield check
+
+
+def _check_trust(project: Project, influx: InfluxSettings) -> None:
+    """Raise EndpointRefused where an InfluxDB must not get its token from here."""
+    if influx == project.influx:
+        check_endpoints(project, list_report_endpoints(project))
+    elif influx.secrets and not is_trusted(project, Endpoint("InfluxDB", influx.url, ("revision",))):
+        what = f"{influx.url} was not asked: only a revision in the store names it, and its token would go there"
+        raise EndpointRefused(what, hint=f"set {TRUST_VARIABLE}={influx.url} if you trust it")
 
 
 def _place(influx: InfluxSettings | None) -> str:

@@ -104,7 +104,18 @@ def desire_specs(
 
     Raises SpecError, and PlanError for code that cannot be taken.
     """
-    shelf = DatasetLoader(project.root, begin, recalled)
+    return _desire(project, specs, DatasetLoader(project.root, begin, recalled))
+
+
+def desire_without_data(project: Project, specs: Sequence[Spec]) -> list[LoadedSpec]:
+    """Say what these specs want, but for their datasets, at which it does not look: the jobs' ids are none.
+
+    Raises as `desire_specs` does.
+    """
+    return _desire(project, specs, None)
+
+
+def _desire(project: Project, specs: Sequence[Spec], shelf: DatasetLoader | None) -> list[LoadedSpec]:
     git: Mapping[str, Any] | None = read_git_info(project.root)
     leave_out = {path.relative_to(project.root) for path in (project.root / SPECS).glob("*") if _is_spec(path)}
     leave_out |= {Path(spec.source) for spec in specs}
@@ -163,12 +174,13 @@ class _Codes:
         return self._known[root, include, data]
 
 
-def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: DatasetLoader) -> LoadedSpec:
+def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: DatasetLoader | None) -> LoadedSpec:
     from monkey.spec.sweep.expand import expand_spec
     from monkey.spec.sweep.load import place_equivalences
 
-    code, (datasets, absent) = codes.of(spec), shelf.of(spec)
-    oids = {name: datasets[name].oid if name in datasets else absent[name].named.oid for name in spec.datasets}
+    code, (datasets, absent) = codes.of(spec), shelf.of(spec) if shelf else ({}, {})
+    known = {name: data.oid for name, data in datasets.items()} | {name: one.named.oid for name, one in absent.items()}
+    oids = {name: known[name] for name in spec.datasets if name in known}
     recipe = spec.recipe(code.hash, oids)
     table, notes = expand_spec(spec)
     desired = DesiredSweep(

@@ -11,20 +11,26 @@ from pathlib import Path
 
 from monkey.atomic_write import write_atomically
 from monkey.errors import StoreMissing
+from monkey.spec.project_paths import read_regular_file
 
 #: A store's URL to its id, as JSON.
 MEMO = "stores.json"
+#: Bytes of it that are read: in a stranger's branch it may be a link to what has no end.
+_MOST = 1 << 20
 
 
 class KnownStores:
     """The stores that this checkout has used."""
 
-    def __init__(self, root: Path) -> None:
-        """Read what is remembered in the project at `root`; what cannot be read is forgotten."""
-        self.path = root / ".monkey" / MEMO
+    def __init__(self, root: Path, *, remember: bool = True) -> None:
+        """Read what is remembered in the project at `root`; what cannot be read is forgotten.
+
+        `remember`: write down what is met. A plan does not: a stranger's branch may have a link there.
+        """
+        self.path, self._remember = root / ".monkey" / MEMO, remember
         try:
-            said = json.loads(self.path.read_bytes())
-        except (OSError, ValueError):
+            said = json.loads(read_regular_file(self.path, _MOST))
+        except (OSError, ValueError, RecursionError):
             said = {}
         self._known: dict[str, str] = said if isinstance(said, dict) else {}
 
@@ -46,7 +52,8 @@ class KnownStores:
             )
         if url not in self._known:
             self._known[url] = store_id
-            self._save()
+            if self._remember:
+                self._save()
 
     def vanished(self, exc: StoreMissing) -> StoreMissing:
         """Return the error for a store that was there and is not."""

@@ -22,7 +22,6 @@ from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot, Sweep
 from monkey.spec.job.stop_when import StopEvidence
 from monkey.spec.project.cloud import CLOUD_KEYS as CLOUDS
 from monkey.spec.project.cloud import MACHINE_TYPE_KEYS
-from monkey.spec.project.project import PROJECT_FILE
 from monkey.spec.yaml import document
 from monkey.spec.yaml.mistakes import Mistake, NodePath
 from monkey.transfer.datasets.dataset import Dataset
@@ -154,8 +153,7 @@ def check_secrets(world: World, plan: Plan, wanted: Sequence[LoadedSpec]) -> Non
                     problems[file.place(mistake)] = None
             for secret, path in settings.agent_secrets:
                 if mistake := _unknown_secret(world.fleet(name), secret, path):
-                    file = document.read_document(world.project.root / PROJECT_FILE, PROJECT_FILE)
-                    problems[file.place(mistake)] = None
+                    problems[world.project.read_document().place(mistake)] = None
     if problems:
         raise SpecError(list(problems))
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from monkey.apply.trust.endpoints import check_endpoints, list_store_endpoints
 from monkey.apply.world.known_stores import KnownStores
 from monkey.errors import StoreError, StoreMissing
-from monkey.spec.yaml import document
+from monkey.spec.project.project import STORE_VARIABLE, Project
+from monkey.spec.yaml.mistakes import Mistake
 from monkey.store.open import check_room, locate_url, open_store
 from monkey.store.store_port import Store
-
-if TYPE_CHECKING:
-    from monkey.spec.project.project import Project
 
 
 def locate_project_store(project: Project) -> str:
@@ -19,12 +16,18 @@ def locate_project_store(project: Project) -> str:
     try:
         return locate_url(project.store)
     except StoreError as exc:
-        from monkey.spec.project.project import PROJECT_FILE
-        from monkey.spec.yaml.mistakes import Mistake
-
-        file = document.read_document(project.root / PROJECT_FILE, PROJECT_FILE)
+        if project.chosen.get("store") == STORE_VARIABLE:
+            raise type(exc)(f"{STORE_VARIABLE}: {exc.message}", hint=exc.hint) from exc
+        file = project.read_document()
         at = ("store", "url") if isinstance(file.data["store"], dict) else ("store",)
         raise file.error([Mistake(at, exc.message, exc.hint)]) from exc
+
+
+def locate_trusted_store(project: Project) -> str:
+    """Return where the project's store is, if it may get credentials. Raises EndpointRefused besides."""
+    url = locate_project_store(project)
+    check_endpoints(project, list_store_endpoints(project))
+    return url
 
 
 async def open_known(url: str, memo: KnownStores, *, begin: bool) -> Store | None:

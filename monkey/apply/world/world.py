@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from monkey.apply.world.fleets import open_fleets
 from monkey.apply.world.known_stores import KnownStores
-from monkey.apply.world.project_store import locate_project_store, open_known
+from monkey.apply.world.project_store import locate_project_store, locate_trusted_store, open_known
 from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import FleetError, StoreMissing
 from monkey.fleet.boot_failures import BootFailure, read_boot_failures
@@ -77,12 +77,13 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(project: Project) -> AsyncIterator[World]:
+async def open_world(project: Project, *, remember: bool = True) -> AsyncIterator[World]:
     """Open the project; its store is None where none ever was (`World.begin` makes it).
 
-    Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
+    `remember`: write down in the project which store is there. Raises EndpointRefused, StoreMissing where there was
+    one and now is none or another, and whatever `open_store` raises.
     """
-    url, memo = locate_project_store(project), KnownStores(project.root)
+    url, memo = locate_trusted_store(project), KnownStores(project.root, remember=remember)
     store = await open_known(url, memo, begin=False)
     world = World(project, Keys(project.name), {}, memo, store)
     world.fleets = open_fleets(project, url, lambda: world.store)

@@ -20,7 +20,7 @@ from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.order_reports import print_order
 from monkey.cli.render.apply_outcome import format_detached
 from monkey.cli.render.plan_lines import format_plan
-from monkey.cli.session import run_in_world
+from monkey.cli.session import project_file_option, run_in_world
 from monkey.cli.terminal.prompts import ask_consent
 from monkey.cli.terminal.text import detect_terminal
 from monkey.cli.watching import watch_to_end
@@ -55,6 +55,7 @@ class ApplyOrder:
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the jobs are queued; do not watch.")
 @click.option("--rollback", is_flag=True, help="Apply a commit that does not descend from the last applied one.")
 @keep_stale_option
+@project_file_option
 def apply_command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, keep_stale: tuple[str, ...]) -> int:
     """Apply SPECs (default: all in specs/), and watch until their jobs are done.
 
@@ -63,7 +64,7 @@ def apply_command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: boo
     """
     order = ApplyOrder(specs, keep_stale, yes, detach, rollback)
     try:
-        return run_in_world(lambda world: _apply(world, order))
+        return run_in_world(lambda world: _apply(world, order), reports=True)
     except KeyboardInterrupt:
         if not order.watched:
             raise

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import click
 
 from monkey.apply.inspect.doctor_checks import DoctorCheck, check_project
-from monkey.cli.session import find_project, json_option
+from monkey.cli.session import find_project, json_option, project_file_option
 from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, format_plural
 
 
 @click.command("doctor")
 @json_option
+@project_file_option
 def doctor_command(as_json: bool) -> int:
     """Check specs, store, agents, Pulumi, clouds and InfluxDB, and suggest a fix for each problem.
 

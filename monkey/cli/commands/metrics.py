@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from monkey.apply.inspect.backfill import BackfillResult, backfill_sweep
+from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
 from monkey.apply.world.world import World
 from monkey.cli.session import complete_sweep_names, run_in_world
 from monkey.cli.terminal.text import flatten_text, format_plural
@@ -26,7 +27,7 @@ def backfill_metrics(sweep: str) -> int:
     Sends the same points as agents do, so existing points are not doubled. Use it after InfluxDB lost data, or for a
     sweep that is older than InfluxDB. Agents send the metrics of running attempts themselves.
     """
-    done = run_in_world(lambda world: _backfill(world, sweep))
+    done = run_in_world(lambda world: _backfill(world, sweep), reports=True)
     sent = f"{format_plural(done.points, 'point')} of {format_plural(done.attempts, 'attempt')} sent"
     click.echo(f"{flatten_text(sweep)}: {sent}.")
     if done.garbage:
@@ -41,6 +42,7 @@ async def _backfill(world: World, sweep: str) -> BackfillResult:
     if influx is None:
         hint = "add `metrics: {influxdb: …}`; docs/metrics.md tells what to write"
         raise MonkeyError("monkey.yaml names no InfluxDB to send metrics to", hint=hint)
+    check_endpoints(world.project, list_report_endpoints(world.project))
     try:
         client = InfluxClient(influx, SecretValues().get(influx.secrets))
     except InfluxDenied as exc:

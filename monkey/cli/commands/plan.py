@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from monkey.apply.planning import PlanningResult, make_plan
+from monkey.apply.planning import PlanningResult, make_plan, plan_without_store
 from monkey.atomic_write import write_atomically
 from monkey.cli.render.plan_lines import format_plan
-from monkey.cli.session import check_one_format, find_project, json_option, run_in_world
+from monkey.cli.session import check_one_format, find_project, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
 from monkey.errors import MonkeyError
+from monkey.plan.change import Plan
 from monkey.plan.saved_plan import dump_saved_plan, serialize_plan
 from monkey.plan.text.markdown import format_markdown
 
@@ -37,7 +38,13 @@ keep_stale_option = click.option(
 @click.option("--markdown", is_flag=True, help="Print Markdown, for a comment on a pull request.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 0: no changes, 1: error, 2: changes.")
 @click.option("--all", "everything", is_flag=True, help="Show what stays unchanged, too.")
+@click.option(
+    "--no-store",
+    is_flag=True,
+    help="Ask no store, host or cloud, and send nothing: for a branch that is not trusted.",
+)
 @keep_stale_option
+@project_file_option
 def plan_command(
     specs: tuple[str, ...],
     output: str | None,
@@ -45,6 +52,7 @@ def plan_command(
     markdown: bool,
     detailed_exitcode: bool,
     everything: bool,
+    no_store: bool,
     keep_stale: tuple[str, ...],
 ) -> int:
     """Show what apply would change for SPECs (default: all in specs/); changes nothing.
@@ -52,24 +60,35 @@ def plan_command(
     \b
     +  new job        ~  stale job, and why    =  kept        -  removed
     *  setting        ↑  upload                @  machines    !  problem
-    $  maximum cost of rented machines
+    $  maximum cost of rented machines    ?  job, new or not (--no-store)
     """
     check_one_format(**{"--json": as_json, "--markdown": markdown})
-    planned = run_in_world(lambda world: make_plan(world, specs, keep_stale))
+    if no_store:
+        _check_alone(**{"-o": output, "--detailed-exitcode": detailed_exitcode, "--keep-stale": keep_stale})
+        plan = plan_without_store(find_project(), specs)
+        click.echo(_shown(plan, as_json=as_json, as_markdown=markdown, everything=everything))
+        return 0
+    planned = run_in_world(lambda world: make_plan(world, specs, keep_stale), remember=False)
     if output is not None:
         _save(planned, output, keep_stale)
-    click.echo(_shown(planned, as_json=as_json, as_markdown=markdown, everything=everything))
+    click.echo(_shown(planned.plan, as_json=as_json, as_markdown=markdown, everything=everything))
     if output is not None and not (as_json or markdown):
         click.echo(f"Saved. To do exactly this: monkey apply {output}")
     return 2 if detailed_exitcode and planned.plan.changes else 0
 
 
-def _shown(planned: PlanningResult, *, as_json: bool, as_markdown: bool, everything: bool) -> str:
+def _check_alone(**others: object) -> None:
+    """Raise UsageError for options that need the store's word on what is new."""
+    if given := [name for name, value in others.items() if value]:
+        raise click.UsageError(f"--no-store and {given[0]} exclude each other: only the store knows what is new")
+
+
+def _shown(plan: Plan, *, as_json: bool, as_markdown: bool, everything: bool) -> str:
     if as_json:
-        return dump_json(serialize_plan(planned.plan), indent=2)
+        return dump_json(serialize_plan(plan), indent=2)
     if as_markdown:
-        return format_markdown(planned.plan).rstrip("\n")
-    return "\n".join(format_plan(planned.plan, detect_terminal(), everything=everything))
+        return format_markdown(plan).rstrip("\n")
+    return "\n".join(format_plan(plan, detect_terminal(), everything=everything))
 
 
 def _save(planned: PlanningResult, output: str, keep_stale: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from monkey.cli.push_report import format_push, push_paths
-from monkey.cli.session import run_in_world
+from monkey.cli.session import find_project, project_file_option, run_in_world
 
 if TYPE_CHECKING:
     from monkey.apply.push_datasets import PushedDataset
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     metavar="PATH",
     help="Upload this path instead; may be repeated.",
 )
+@project_file_option
 def push_command(specs: tuple[str, ...], paths: tuple[str, ...]) -> int:
     """Upload the datasets of SPECs (default: all in specs/) to the store; runs no job.
 
@@ -30,7 +31,7 @@ def push_command(specs: tuple[str, ...], paths: tuple[str, ...]) -> int:
     """
     if specs and paths:
         raise click.UsageError("SPEC and --path exclude each other")
-    click.echo(format_push(push_paths(paths) if paths else _specs(specs)))
+    click.echo(format_push(push_paths(paths, find_project()) if paths else _specs(specs)))
     return 0
 
 

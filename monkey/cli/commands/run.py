@@ -20,7 +20,7 @@ from monkey.apply.world.desired_state import check_providers, desire_specs
 from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.rent_prompt import make_rent_prompt, yes_option
-from monkey.cli.session import run_in_world
+from monkey.cli.session import project_file_option, run_in_world
 from monkey.cli.terminal.log_output import LogOutput
 from monkey.cli.terminal.text import dump_json, make_printable
 from monkey.errors import MonkeyError, Problem, SpecError
@@ -67,6 +67,7 @@ class _RunOptions:
 @click.option("--expires", metavar="TIME", help="Time after which the job is stopped: 12h, or a date.")
 @yes_option
 @click.option("-d", "--detach", is_flag=True, help="Do not wait for the job.")
+@project_file_option
 def run_command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any) -> int:
     """Run CMD once as a job, in a copy of the project's code; shows its output and keeps it in the store.
 
@@ -74,7 +75,7 @@ def run_command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any)
     """
     asked = _RunOptions(_spec(words, options), detach, make_rent_prompt(yes=yes))
     try:
-        return run_in_world(lambda world: _run(world, asked))
+        return run_in_world(lambda world: _run(world, asked), reports=True)
     except SpecError as exc:
         raise _as_said(exc) from exc
     except MonkeyError as exc:

@@ -8,7 +8,7 @@ from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.render.status_lines import format_status, serialize_status
-from monkey.cli.session import complete_sweep_names, json_option, run_in_world
+from monkey.cli.session import complete_sweep_names, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
 
 
@@ -16,6 +16,7 @@ from monkey.cli.terminal.text import detect_terminal, dump_json
 @click.argument("sweeps", nargs=-1, metavar="[SWEEP]...", shell_complete=complete_sweep_names)
 @click.option("-w", "--watch", is_flag=True, help="Watch until no job is running or queued, as apply does.")
 @json_option
+@project_file_option
 def status_command(sweeps: tuple[str, ...], watch: bool, as_json: bool) -> int:
     """Show the state of SWEEPs (default: all), their agents, and what needs attention."""
     try:

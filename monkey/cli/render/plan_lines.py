@@ -15,6 +15,7 @@ from monkey.plan.text.lines import (
 
 _COLOURS = {
     LineMark.NEW: "green",
+    LineMark.UNKNOWN: "yellow",
     LineMark.STALE: "yellow",
     LineMark.KEPT: "dim",
     LineMark.REMOVED: "red",
@@ -36,7 +37,8 @@ def format_plan(plan: Plan, to: Terminal, *, everything: bool = False) -> list[s
     hidden = sum(not (sweep.changes or sweep.notes) for sweep in plan.sweeps)
     if hidden and not everything and lines:
         lines += [to.paint(f"({hidden} unchanged {'sweep is' if hidden == 1 else 'sweeps are'} not shown)", "dim"), ""]
-    shown = [fleet for fleet in plan.fleets if fleet.changes or fleet.notes or (everything and fleet.jobs)]
+    asked = plan.observed and not everything
+    shown = [fleet for fleet in plan.fleets if fleet.changes or fleet.notes or (fleet.jobs and not asked)]
     fleets = [*(line for fleet in shown for line in format_fleet_plan(fleet)), *format_warnings(plan)]
     if fleets:
         lines += [to.paint("machines", "bold"), *(_line(line, to) for line in fleets), ""]
@@ -47,6 +49,8 @@ def format_verdict(plan: Plan) -> str:
     """Return the last line: what applying would do, in a sentence."""
     if not plan.changes:
         return "No changes: " + summarize_plan(plan).removeprefix("nothing to do: ") + "."
+    if not plan.observed:
+        return f"Without the store: {summarize_plan(plan)}. Which jobs are new is unknown."
     stops = f" {plan.released:,} running job{'s' * (plan.released != 1)} will be stopped." if plan.released else ""
     if plan.uprooted:
         stops += f" {format_plural(plan.uprooted, 'running job')} on machines that go will be stopped and queued again."

@@ -5,6 +5,7 @@ The sentences hold values that users wrote; nothing in them is escaped yet.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
@@ -22,6 +23,7 @@ class LineMark(StrEnum):
     """What a line is about, and the sign in front of it."""
 
     NEW = "+"
+    UNKNOWN = "?"
     STALE = "~"
     KEPT = "="
     REMOVED = "-"
@@ -56,6 +58,8 @@ _MACHINE_MARKS = {
     "delete": LineMark.REMOVED,
 }
 _CREDENTIALS_HINT = "if jobs need one that holds no real credential, `git add` it, or name it in full in code.include"
+#: Words for a lot whose name does not say enough.
+_LOTS = {"unknown": "jobs, new or not"}
 _KEPT_STATES = ("succeeded", "running", "queued", "stopped", "failed", "adopted")
 
 
@@ -63,7 +67,8 @@ def format_sweep_plan(sweep: SweepPlan, limit: int = 8) -> list[PlanLine]:
     """Return the lines of one sweep; `limit` bounds those that list the jobs of one lot."""
     lines = []
     table = sweep.desired.table
-    lines += [PlanLine(LineMark.NEW, text) for text in describe_jobs(table, sweep.jobs.new, limit)]
+    for mark, rows in ((LineMark.NEW, sweep.jobs.new), (LineMark.UNKNOWN, sweep.jobs.unknown)):
+        lines += [PlanLine(mark, text) for text in describe_jobs(table, rows, limit)]
     if sweep.dropped:
         lost = f"{_format_job_count(len(sweep.dropped))} had adopted a result, given up by --keep-stale {KEEP_NOTHING}"
         lines.append(PlanLine(LineMark.NEW, lost, detail=True))
@@ -94,7 +99,9 @@ def _format_other_lines(sweep: SweepPlan) -> list[PlanLine]:
 def _format_uploads(sweep: SweepPlan) -> list[PlanLine]:
     size = sweep.upload.bytes - sum(of.bytes for of in sweep.datasets.values())
     code = sweep.upload.objects - sum(of.objects for of in sweep.datasets.values())
-    lines = [PlanLine(LineMark.UPLOAD, f"code: {format_size(size)} to upload")] if code else []
+    count = len(sweep.desired.code_files)
+    where = f"in {count:,} file{'s' * (count != 1)}" if sweep.jobs.unknown else "to upload"
+    lines = [PlanLine(LineMark.UPLOAD, f"code: {format_size(size)} {where}")] if code else []
     if code and (untracked := sweep.desired.untracked):
         names = f"with {_format_file_count(len(untracked))} that git does not track: {fold_paths(untracked)}"
         lines.append(PlanLine(LineMark.UPLOAD, names, detail=True))
@@ -137,6 +144,9 @@ def format_fleet_plan(fleet: FleetPlan) -> list[PlanLine]:
 
 
 def _format_fleet_summary(fleet: FleetPlan) -> PlanLine:
+    if fleet.agents is None:
+        work = f"{fleet.fleet}: at most {_format_job_count(fleet.jobs)} to run"
+        return PlanLine(LineMark.FLEET, f"{work}; agents and machines were not looked at")
     agents = f"{fleet.agents or 'no'} agent{'s' * (fleet.agents != 1)}"
     work = f"{fleet.fleet}: {_format_job_count(fleet.jobs)} to run, {agents} at work"
     if fleet.after is None:
@@ -153,17 +163,16 @@ def format_warnings(plan: Plan) -> list[PlanLine]:
 
 def summarize_plan(plan: Plan) -> str:
     """Return the plan in one sentence: "24 new, 12 stale, 6 kept, 3 removed; 1.2 KiB to upload"."""
-    totals = {"new": 0, "stale": 0, "kept": 0, "removed": 0}
+    totals = Counter[str]()
     for sweep in plan.sweeps:
-        for lot, count in sweep.jobs.counts.items():
-            totals[lot] += count
-    parts = [", ".join(f"{count:,} {lot}" for lot, count in totals.items() if count) or "no jobs"]
+        totals.update(sweep.jobs.counts)
+    parts = [", ".join(f"{count:,} {_LOTS.get(lot, lot)}" for lot, count in totals.items() if count) or "no jobs"]
     settings = sum(len(sweep.settings) for sweep in plan.sweeps)
     if settings:
         parts.append("1 setting changes" if settings == 1 else f"{settings} settings change")
     parts += _count_machine_changes(plan)
     if size := sum(sweep.upload.bytes for sweep in plan.sweeps):
-        parts.append(f"{format_size(size)} to upload")
+        parts.append(f"{format_size(size)} to upload" if plan.observed else f"{format_size(size)} of code")
     if costs := [fleet.cost for fleet in plan.rented if fleet.cost]:
         parts.append(f"machines are rented for {format_total_cost(costs)}")
     return "; ".join(parts) if plan.changes else "nothing to do: " + parts[0]

@@ -56,6 +56,8 @@ def format_markdown(plan: Plan) -> str:
         parts.append(f"**{jobs} will be run again.**\n")
     if costs := [fleet.cost for fleet in plan.rented if fleet.cost]:
         parts.append(f"**Applying rents machines for {format_total_cost(costs)}.**\n")
+    if not plan.observed:
+        parts.append("**The store was not asked: which jobs are new is unknown.**\n")
     return _cut_parts(parts)
 
 

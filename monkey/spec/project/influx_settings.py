@@ -17,7 +17,7 @@ DEFAULT_SPOOL_BYTES = 1 << 30
 _MIN_SPOOL_BYTES = 1 << 20
 _V1, _V2 = ("database", "username", "password"), ("org", "bucket", "token")
 _KEYS = ("url", *_V2, *_V1, "spool")
-_EXAMPLE = "write {url: http://host:8086, org: lab, bucket: monkey, token: INFLUX_TOKEN}"
+_EXAMPLE = "write {url: https://host:8086, org: lab, bucket: monkey, token: INFLUX_TOKEN}"
 #: The name of a secret. Strict, because a token that is taken for a name would stand in plans and in the store.
 _SECRET = re.compile(r"[A-Z_][A-Z0-9_]{0,63}\Z")
 
@@ -131,7 +131,7 @@ def _find_url_mistakes(said: Mapping[str, Any]) -> Iterator[Mistake]:
         hint = "name secrets instead: token, or username and password"
         yield Mistake(("url",), "expected a URL without user and password", hint)
     elif not good or parts is None or parts.query or parts.fragment or re.search(r"\s", str(url)):
-        yield Mistake(("url",), f"expected the server's URL, found {describe_value(url)}", "write http://host:8086")
+        yield Mistake(("url",), f"expected the server's URL, found {describe_value(url)}", "write https://host:8086")
 
 
 def _find_version_mistakes(said: Mapping[str, Any]) -> Iterator[Mistake]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from monkey.spec.yaml import document
 from monkey.spec.yaml.mistakes import Mistake, describe_value, suggest_word
 
 PROJECT_FILE = "monkey.yaml"
+#: Names the store, in place of `store:`.
+STORE_VARIABLE = "MONKEY_STORE"
 
 _PLANNED_KEYS = {
     "secrets": "name them in specs; values come from the environment, or from ~/.config/monkey/secrets",
@@ -36,18 +38,28 @@ class Project:
     influx: InfluxSettings | None = None
     #: Who is told when a sweep has ended, or does not continue.
     notify: tuple[NotifyChannel, ...] = ()
+    #: The file that says so, in place of the repository's monkey.yaml; None for that one.
+    file: Path | None = None
+    #: Keys of monkey.yaml whose values a user chose and no repository, with the words for how.
+    chosen: Mapping[str, str] = field(default_factory=dict)
+
+    def read_document(self) -> document.YamlDocument:
+        """Return the file again, to show lines of it. Raises SpecError."""
+        return document.parse_document(_read_text(self.root, self.file), str(self.file or PROJECT_FILE))
 
 
-def load_project(start: Path) -> Project:
+def load_project(start: Path, file: Path | None = None, store: str | None = None) -> Project:
     """Find and read the monkey.yaml above `start`; without one, the repository (or `start`) with defaults.
 
-    Raises SpecError.
+    `file`, `store`: what a user chose in place of that monkey.yaml, and of its `store:`. Raises SpecError.
     """
     root = find_root(start)
     path = root / PROJECT_FILE
-    if path.exists() or path.is_symlink():
-        return _read_project(path, root)
-    return _make_project({}, root)
+    data = _read_data(root, file) if file or path.exists() or path.is_symlink() else {}
+    chosen = dict.fromkeys(_KEYS, "--project-file") if file else {}
+    if store:
+        data, chosen = {**data, "store": store}, {**chosen, "store": STORE_VARIABLE}
+    return replace(_make_project(data, root), file=file, chosen=chosen)
 
 
 def find_root(start: Path) -> Path:
@@ -56,19 +68,25 @@ def find_root(start: Path) -> Path:
     return next((at for at in (start, *start.parents) if (at / PROJECT_FILE).exists() or (at / ".git").exists()), start)
 
 
-def _read_project(path: Path, root: Path) -> Project:
-    text = document.read_document_text(path, PROJECT_FILE, root)
+def _read_data(root: Path, file: Path | None) -> dict[str, Any]:
+    text = _read_text(root, file)
     if _is_blank(text):
-        return _make_project({}, root)
-    file = document.parse_document(text, PROJECT_FILE)
-    if not isinstance(file.data, dict):
-        raise file.error(
-            [Mistake((), f"expected a mapping, found {describe_value(file.data)}", "write: project: NAME")]
+        return {}
+    read = document.parse_document(text, str(file or PROJECT_FILE))
+    if not isinstance(read.data, dict):
+        raise read.error(
+            [Mistake((), f"expected a mapping, found {describe_value(read.data)}", "write: project: NAME")]
         )
-    mistakes = [*_find_unknown_keys(file.data), *_find_mistakes(file.data)]
-    if mistakes:
-        raise file.error(mistakes)
-    return _make_project(file.data, root)
+    if mistakes := [*_find_unknown_keys(read.data), *_find_mistakes(read.data)]:
+        raise read.error(mistakes)
+    return read.data
+
+
+def _read_text(root: Path, file: Path | None) -> str:
+    """Return the text of the user's file, wherever it is; or of the repository's, which stays inside of it."""
+    if file is not None:
+        return document.read_document_text(file, str(file))
+    return document.read_document_text(root / PROJECT_FILE, PROJECT_FILE, root)
 
 
 def _is_blank(text: str) -> bool:

@@ -15,6 +15,8 @@ from monkey.store.keys import check_key
 
 #: What a bucket can be called, on any cloud; each has rules of its own besides.
 _BUCKET = re.compile(r"[$A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+#: What becomes a part of the cloud's host name: any other sign could make another host of it, which got credentials.
+_NAME_PARTS = {"region": re.compile(r"[A-Za-z0-9_-]{1,63}"), "account": re.compile(r"[A-Za-z0-9-]{1,63}")}
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ def _options(url: str, scheme: str, given: list[tuple[str, str]]) -> dict[str, s
             raise _wrong(url, f"a store at {scheme}:// has no option {name!r}", suggest_word(name, known, "options"))
         if not value:
             raise _wrong(url, f"{name!r} is empty", "give it a value, or leave it out")
+        if name in _NAME_PARTS and not _NAME_PARTS[name].fullmatch(value):
+            raise _wrong(url, f"{value!r} is no {name}", "letters, digits and '-' can")
     if "endpoint" in options:
         options["endpoint"] = _endpoint(url, options["endpoint"])
     return options

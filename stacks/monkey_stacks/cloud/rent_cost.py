@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from monkey.fleet.fleet_records import FleetWork
-from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost, RetainedMachines
+from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost, RetainedMachines, compute_worst_cost
 from monkey.spec.project.cloud import CloudSettings
 from monkey_stacks.cloud.scaling import ROUNDED, MachineGroup, ScalingPlan
 
@@ -42,16 +42,9 @@ def forecast_cost(
     """Return what a fleet may cost at the worst, where it is known until when it is to be rented."""
     if work.expires is None:
         return None
-    return FleetCost(
-        machines=cloud.max_instances,
-        kind=" or ".join(cloud.types),
-        hours=max(0.0, work.expires - time.time()) / SECONDS_PER_HOUR,
-        until=work.expires,
-        price=cloud.dearest,
-        spot=cloud.spot,
-        limit=cloud.max_cost,
+    return replace(
+        compute_worst_cost(cloud, work.expires, time.time()),
         rented=_rented(group, agreed),
-        unpriced=cloud.unpriced,
         kept=_kept(group, plan, max(work.expires, time.time())),
         dearer=_dearer(cloud, agreed),
     )

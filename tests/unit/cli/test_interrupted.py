@@ -44,7 +44,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, root: Path, verb: str, number: 
     write_project(root)
     monkeypatch.chdir(root)
     module = __import__(f"monkey.cli.commands.{verb}", fromlist=["run_in_world"])
-    monkeypatch.setattr(module, "run_in_world", lambda _: inside(work))
+    monkeypatch.setattr(module, "run_in_world", lambda _, **__: inside(work))
     return run_guarded([verb, *(["sweep"] if verb == "resume" else [])])
 
 

@@ -1,0 +1,1 @@
+"""Where credentials go: to endpoints that a user chose, and to none that the repository alone names."""
