@@ -41,8 +41,9 @@ def decode_format(data: bytes, url: str) -> StoreLayout:
         if type(version) is not int:
             raise TypeError(version)
     except (ValueError, TypeError, KeyError, RecursionError) as exc:
+        # What was found is not shown: in a stranger's branch it may be a link to somebody's keys.
         raise CorruptObject(
-            FORMAT, f"expected a JSON object with 'format' and 'id', found {data[:60]!r} (store {url})"
+            FORMAT, f"expected a JSON object with 'format' and 'id', found {len(data):,} other bytes (store {url})"
         ) from exc
     if version > VERSION:
         raise StoreFormat(

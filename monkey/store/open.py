@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from monkey import origin
-from monkey.errors import KeyMissing, StoreError, StoreMissing, StoreRefused
+from monkey.errors import CorruptObject, KeyMissing, StoreError, StoreMissing, StoreRefused
+from monkey.spec.project_paths import read_regular_file
 from monkey.store.content.objects import MD5_PREFIX
 from monkey.store.create import Won, create_object
 from monkey.store.directory.root import explain_missing_store, translate_os_error
@@ -53,6 +54,10 @@ _EXTRAS: Mapping[str | None, str] = {"asyncssh": "ssh"}
 
 #: Stores of this process, by the name in memory://name: that is where its clients meet.
 _MEMORY: dict[str, MemoryState] = {}
+
+
+#: Bytes of a directory's `format` that are read: in a stranger's branch it may be a link to what has no end.
+_MOST = 1 << 16
 
 
 def locate_url(url: str) -> str:
@@ -119,11 +124,13 @@ async def open_store(url: str, *, begin: bool = False) -> Store:
 
 def _read_format(root: str) -> bytes | None:
     try:
-        return Path(root, FORMAT).read_bytes()
+        return read_regular_file(Path(root, FORMAT), _MOST)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
         raise translate_os_error(exc, root) from exc
+    except ValueError as exc:
+        raise CorruptObject(FORMAT, f"{exc} (store {root})", "name another directory with 'store:'") from exc
 
 
 async def _begin_directory(root: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
@@ -196,6 +197,32 @@ def test_settings_of_dvc_that_are_a_link_out_are_not_shown(shop: Shop) -> None:
     (shop.root / "data").write_text("data")
     said = shop.run("plan", code=1).stderr
     assert "hunter2" not in said and f"{settings} is not read: it is outside of the project" in said
+
+
+@pytest.mark.needs("dvc")
+def test_settings_of_dvc_in_the_branch_move_nothing(branch: Shop, tmp_path: Path) -> None:
+    """Nothing is written there, nor into the tree: DVC itself would make a lock, a directory and a .gitignore."""
+    branch.spec(ONE_JOB + "datasets: {d: data}\ncode: {include: [job.py]}\n")
+    (branch.root / "data").write_text("data")
+    (branch.root / ".dvc").mkdir()
+    settings = f"[core]\nsite_cache_dir = {tmp_path}/away\n[cache]\ndir = {tmp_path}/away\n"
+    (branch.root / ".dvc" / "config").write_text(settings)
+    before = {path for path in branch.root.rglob("*") if ".git" not in path.parts}
+    assert "dataset d: 4 bytes in 1 object to upload" in branch.run("plan").stdout
+    assert {path for path in branch.root.rglob("*") if ".git" not in path.parts} == before
+    assert not (tmp_path / "away").exists()
+
+
+@pytest.mark.needs("dvc")
+def test_a_command_of_dvc_is_waited_for_by_its_own_lock(branch: Shop) -> None:
+    branch.spec(ONE_JOB + "datasets: {d: data}\ncode: {include: [job.py]}\n")
+    (branch.root / "data").write_text("data")
+    (branch.root / ".dvc" / "tmp").mkdir(parents=True)
+    (branch.root / ".dvc" / "config").touch()
+    with (branch.root / ".dvc" / "tmp" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as DVC's commands take it
+        assert "wait for the other dvc command" in branch.run("plan", code=1).stderr
+    assert "1 new" in branch.run("plan").stdout
 
 
 @pytest.mark.parametrize("provider", ["lab", "cloud"])

@@ -1,4 +1,4 @@
-"""Datasets in a DVC repository: all that we know of DVC is in this file.
+"""Datasets in a DVC repository: all that we know of DVC is in this file, and in `dvc_repository`.
 
 DVC's own cache, state and `.dvcignore` are used, under its lock; nothing is added to it, and no work file is touched.
 Data that DVC tracks and that is not in the work tree is taken from DVC's cache. Its internals (`dvc_data`) move with
@@ -46,9 +46,12 @@ def check_installed(repo_root: Path) -> None:
         )
 
 
-def hash_tracked(path: Path, repo_root: Path) -> Dataset:
-    """Return the dataset at the absolute `path`, hashed by DVC. Raises DatasetError for what cannot be taken."""
-    with _repository(repo_root) as repo:
+def hash_tracked(path: Path, repo_root: Path, home: Path) -> Dataset:
+    """Return the dataset at the absolute `path`, hashed by DVC; `home`: where this machine remembers hashes.
+
+    Raises DatasetError for what cannot be taken.
+    """
+    with _repository(repo_root, home) as repo:
         at = os.path.realpath(path)
         if os.path.lexists(path):
             return _in_work_tree(repo, at)
@@ -56,13 +59,14 @@ def hash_tracked(path: Path, repo_root: Path) -> Dataset:
 
 
 @contextmanager
-def _repository(root: Path) -> Iterator[Repo]:
-    """Open the repository and lock it; DVC's errors become ours."""
+def _repository(root: Path, home: Path) -> Iterator[Repo]:
+    """Open the repository and hold it; DVC's errors become ours."""
     check_installed(root)
     try:
         from dvc.exceptions import DvcException
         from dvc.lock import LockError
-        from dvc.repo import Repo
+
+        from monkey.transfer.datasets.dvc_repository import ReadRepo
     except ImportError as exc:
         what = f"{root} is a DVC repository, and DVC cannot be imported here: {exc}"
         raise DvcMissing(what, hint=origin.hint_install("dvc")) from exc
@@ -72,7 +76,7 @@ def _repository(root: Path) -> Iterator[Repo]:
         except ValueError as exc:
             raise DatasetError(f"{root / DVC / name} is not read: {exc}", hint="write the file itself there") from exc
     try:
-        with Repo(str(root)) as repo, repo.lock:
+        with ReadRepo(root, home) as repo, repo.hold():
             yield repo
     except LockError as exc:
         raise DatasetError(f"the DVC repository {root} is locked", hint="wait for the other dvc command") from exc

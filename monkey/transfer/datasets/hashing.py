@@ -34,7 +34,7 @@ def hash_dataset(root: Path, home: Path, moved: Moved = report_nothing) -> Datas
     for what cannot be taken, or changes meanwhile.
     """
     if (repository := dvc_files.find_dvc_root(root)) is not None:
-        return dvc_files.hash_tracked(root, repository)
+        return dvc_files.hash_tracked(root, repository, home)
     began, at = read_file_clock(), os.path.realpath(root)
     rows, state = scan_dataset(at), HashState(home, at)
     md5s = state.known(rows)
