@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from monkey.atomic_write import write_atomically
-from monkey.fleet.agent_state import locate_state_home
+from monkey.fleet.user_directories import locate_state_home
 
 
 class KnownEndpoints:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from monkey.metrics.influx_client import explain_certificate_error
+from monkey.metrics.influx.influx_client import explain_certificate_error
 from monkey.spec.project.influx_settings import InfluxSettings
 
 #: Seconds to wait for an answer.

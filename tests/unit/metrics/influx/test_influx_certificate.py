@@ -15,8 +15,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from monkey.metrics.influx_check import inspect_influx
-from monkey.metrics.influx_client import InfluxClient, InfluxUnavailable
+from monkey.metrics.influx.influx_check import inspect_influx
+from monkey.metrics.influx.influx_client import InfluxClient, InfluxUnavailable
 from monkey.spec.project.influx_settings import InfluxSettings
 
 SECRETS = {"TOKEN": "s3cret"}
