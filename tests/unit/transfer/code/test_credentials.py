@@ -76,7 +76,11 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize(("what", "text"), [(what, text) for what, texts in KEYS.items() for text in texts])
+@pytest.mark.parametrize(
+    ("what", "text"),
+    # Each process of the tests makes keys of its own, which are no names.
+    [pytest.param(what, text, id=f"{what} {n}") for what, texts in KEYS.items() for n, text in enumerate(texts)],
+)
 def test_bytes_of_credentials(what: str, text: str) -> None:
     assert (find_credential(f"x = 1\n{text}\n".encode()) or "").endswith(what)
 
