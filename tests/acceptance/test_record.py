@@ -108,6 +108,38 @@ def test_a_resumed_job_has_the_metrics_and_outputs_of_all_its_attempts(shop: Sho
         assert brought[1] == "1" and brought[STEPS] == "2"
 
 
+#: Fails at its first attempt, and then has no checkpoint: it never wrote a file there, or removed it.
+STARTS_OVER = """\
+import os, pathlib, sys
+import monkey
+
+place, first = monkey.checkpoint_dir(), os.environ["MONKEY_ATTEMPT"] == "1"
+assert not [path for path in place.rglob("*") if path.is_file()]
+(place / "weights").mkdir(exist_ok=True)
+for value in (0.9, 0.2, 0.01) if first else (0.9, 0.7):
+    monkey.log("loss", value)
+    monkey.log("acc", 1 - value, step=round(value * 100))
+if first and sys.argv[1] == "removed":
+    (place / "last.pt").write_text("x")
+    (place / "last.pt").unlink()
+sys.exit(first)
+"""
+
+
+@pytest.mark.parametrize("how", ["empty", "removed"])
+def test_a_checkpoint_without_a_file_is_none(shop: Shop, how: str) -> None:
+    (shop.root / "over.py").write_text(STARTS_OVER)
+    shop.spec(
+        f"command: [python3, over.py, {how}]\nparameters: {{}}\noutputs: []\n"
+        "metric: {name: loss, goal: minimize}\nmax_retries: 1\ncheckpoint_every: 1s\n"
+    )
+    shop.run("apply")
+    (row,) = shop.json("results", "sweep")
+    found = {name: (entry["last"], entry["min"], entry["count"]) for name, entry in row["summary"].items()}
+    assert found == {"loss": (0.7, 0.7, 2), "acc": (pytest.approx(0.3), pytest.approx(0.1), 2)}
+    assert "goes on from" not in shop.run("logs", row["job"]).stdout
+
+
 @pytest.mark.slow
 def test_any_history_is_recorded_as_the_jobs_lived_it(shop: Shop) -> None:
     """Pause, kill the agent, kill all processes, or lose the machine with its disk, at random moments."""

@@ -32,7 +32,8 @@ class RestoredCheckpoint:
 
     #: Is what the job finds in the store, as it is?
     published: bool = False
-    #: What the attempt that made it continued, and how much that had logged itself.
+    #: What the attempt that made it continued, and how much that had logged itself. Nothing where it has no file: a job
+    #: that finds none starts from the beginning.
     history: tuple[HistoryPart, ...] = ()
     #: For the job's log.
     notes: list[str] = field(default_factory=list)
@@ -50,8 +51,10 @@ async def restore_checkpoint(
         if local is not None and (not spots or local[0] >= spots[0][0]):
             capture, local = local[1], None
             if await asyncio.to_thread(_linked, capture.put_into, directory):
-                done.published, done.history = capture.is_published, capture.history
-                done.notes.append("goes on from the checkpoint on this machine")
+                done.published = capture.is_published
+                if capture.tree.files:
+                    done.history = capture.history
+                    done.notes.append("goes on from the checkpoint on this machine")
                 return done
         gone = await _newest(store, keys, job, spots, directory, done)
         if gone is None or turn == ROUNDS - 1:
@@ -81,8 +84,10 @@ async def _newest(
             done.notes.append(f"checkpoint {spot[0]}.{spot[1]} is left out: {exc.message}")
             await asyncio.to_thread(_clear, directory)
             continue
-        done.published, done.history = True, manifest.history
-        done.notes.append(f"goes on from checkpoint {spot[0]}.{spot[1]} of the store")
+        done.published = True
+        if manifest.files:
+            done.history = manifest.history
+            done.notes.append(f"goes on from checkpoint {spot[0]}.{spot[1]} of the store")
         return None
     return gone
 
