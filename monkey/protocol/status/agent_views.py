@@ -110,11 +110,12 @@ class SweepView:
         index: JournalIndex,
         running: Mapping[str, RunningJob],
         others: list[SweepState],
+        left: Mapping[str, RunningJob],
         *,
         over: bool = False,
     ):
-        """Look at the jobs of `state` through the journals' index; `over`: it has expired, or is about to."""
-        self.state, self.over = state, over
+        """Look at jobs through the journals' index; `left` ran when its agent was lost; `over`: `state` has expired."""
+        self.state, self.over, self._left = state, over, left
         self._index, self._running, self._others = index, running, others
 
     @property
@@ -222,6 +223,8 @@ class SweepView:
             _show_record(view, record)
         if running:
             _show_running(view, running)
+        elif lost := self._left.get(told):
+            _show_lost(view, lost)
         elif view.state is JobState.STOPPED and record and tally:
             # Of the attempt that the rest is about: another sweep may have had the job tried again since.
             view.goal = self._met_goal(tally.stopped.get(record.k))
@@ -248,6 +251,15 @@ def _show_running(view: JobView, running: RunningJob) -> None:
         view.metrics = running.metrics
     view.usage = running.usage
     view.seconds = view.ended = view.exit_code = None
+    view.reason = None
+
+
+def _show_lost(view: JobView, lost: RunningJob) -> None:
+    """Add what the last heartbeat of a lost agent tells, until another agent claims the job."""
+    earlier = view.seconds or 0.0
+    _show_running(view, lost)
+    view.reason = "its agent was lost"
+    view.seconds = None if lost.began is None else round(earlier + max(0.0, lost.told - lost.began), 3)
 
 
 _EXTRA = {"reason", "metrics", "outputs", "outputs_at", "log_tail", "usage", "agent"}
@@ -277,6 +289,8 @@ class RunningJob:
     agent: str
     #: Position of the claim.
     k: int
+    #: Time of the heartbeat, by the agent's clock.
+    told: float
     sweep: str = ""
     began: float | None = None
     frozen: bool = False

@@ -84,10 +84,10 @@ class SnapshotReader:
             self._states[name] = state
         states = [self._states[name] for name in names]
         agents = [self._agent(beat) for beat in self._index.beats.values()]
-        running = self._running(agents)
+        running, left = self._running(agents)
         now = self._wall()
         views = {
-            s.name: SweepView(s, self._index, running, [o for o in states if o is not s], over=s.over(now))
+            s.name: SweepView(s, self._index, running, [o for o in states if o is not s], left, over=s.over(now))
             for s in states
         }
         queue = await self._queue(states)
@@ -141,19 +141,24 @@ class SnapshotReader:
                 held[job] = max(k, held.get(job, 0))
         return held
 
-    def _running(self, agents: list[AgentView]) -> dict[str, RunningJob]:
+    def _running(self, agents: list[AgentView]) -> tuple[dict[str, RunningJob], dict[str, RunningJob]]:
+        """Return what runs, and what ran when its agent was lost, by the last heartbeats; neither has ended since."""
         running: dict[str, RunningJob] = {}
+        left: dict[str, RunningJob] = {}
         for agent in agents:
-            if not agent.alive:
-                continue
             held = self._held(self._index.beats[agent.id])
             told = {one["job"]: one for one in agent.vitals.get("running", ())}
             # Claimed ahead, or ended and being recorded: nothing of it runs.
             for job in held.keys() - agent.vitals.get("idle", ()):
                 record, k = self._index.record(job), held[job]
                 if record is None or record.k < k:  # else it has ended since that heartbeat
-                    running[job] = RunningJob(agent.id, k, **{n: told[job][n] for n in _TOLD if n in told.get(job, ())})
-        return running
+                    known = {name: told[job][name] for name in _TOLD if name in told.get(job, ())}
+                    here = RunningJob(agent.id, k, agent.at, **known)
+                    if agent.alive:
+                        running[job] = here
+                    elif here.metrics is not None and (job not in left or left[job].k < k):
+                        left[job] = here
+        return running, left
 
     async def _repair(self, views: Collection[SweepView]) -> None:
         """Read the logs of jobs whose end no journal has, of sweeps that no agent works on.

@@ -12,7 +12,7 @@ from monkey.protocol.journal import make_record
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import JobState, SnapshotReader
 from monkey.protocol.sweeps.revision import Revision
-from monkey.protocol.sweeps.sweep_log import append_revision
+from monkey.protocol.sweeps.sweep_log import append_order, append_revision
 from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
@@ -107,3 +107,30 @@ def test_an_agent_that_drains_lives_beside_its_successor() -> None:
 
     assert asyncio.run(look(True)) == ({"local/vm/a", "local/vm/b"}, JobState.RUNNING)
     assert asyncio.run(look(False)) == ({"local/vm/b"}, JobState.QUEUED)
+
+
+def test_what_a_lost_agent_said_last_of_a_job_is_shown_until_another_has_it() -> None:
+    async def look() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        await append_order(store, KEYS, "s", "cancel")
+        released = EndEntry(
+            ClaimEnd.RELEASED, "local/vm/a", 1, "s", "paused", metrics={"loss": {"last": 9}}, seconds=5.0
+        )
+        lost, metrics = heart(store, "a", NOW - 1000), {"loss": {"last": 0.5}}
+        lost.journal.record(make_record(JOB, 2, released))
+        lost.held.add((KEYS.job_log(JOB), 3))
+        lost.vitals = lambda: {"running": [{"job": JOB, "sweep": "s", "began": NOW - 1007, "metrics": metrics}]}
+        await lost.beat()
+        reader = SnapshotReader(store, KEYS, lambda: NOW)
+        job = (await reader.read()).sweeps["s"].jobs[JOB]
+        assert (job.state, job.attempt, job.reason) == (JobState.CANCELLED, 3, "its agent was lost")
+        assert (job.metrics, job.seconds) == (metrics, 12.0)
+        # Another agent has it, and has nothing to tell of it yet.
+        other = heart(store, "b")
+        other.held.add((KEYS.job_log(JOB), 4))
+        await other.beat()
+        job = (await reader.read()).sweeps["s"].jobs[JOB]
+        assert (job.state, job.attempt, job.agent, job.reason) == (JobState.RUNNING, 4, "local/vm/b", None)
+
+    asyncio.run(look())
