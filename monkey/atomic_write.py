@@ -6,6 +6,8 @@ import contextlib
 import os
 import secrets
 
+from monkey.removal import remove_file
+
 #: How the names end of files that are being written; they begin with a dot.
 SUFFIX = ".part"
 
@@ -30,7 +32,7 @@ def write_atomically(
         os.replace(aside, path)  # noqa: PTH105
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(aside)  # noqa: PTH108
+            remove_file(aside)
         raise
 
 

@@ -1,33 +1,62 @@
-# ruff: noqa: PTH101, PTH104
+# ruff: noqa: PTH101
 # Paths are plain strings here, as those of workspaces are.
-"""Files and directories in which a job can put anything: read and moved without following its links."""
+"""Files and directories in which a job can put anything: reached by descriptors, and never through one of its links.
+
+A look at a path and its use are two steps, and a job may put a link there between them. A descriptor stays what it is.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
+import sys
+from typing import NamedTuple
+
+#: Opens a directory whose entries are to be read; and one that is only a step on the way, which need not be readable.
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_STEP = _DIRECTORY | getattr(os, "O_PATH", 0)
+_REGULAR = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+#: What systems answer where a link, or a file, stands in place of a directory.
+_NO_DIRECTORY = frozenset((errno.ELOOP, errno.EMLINK, errno.ENOTDIR))
 
 
-def stat_directory(path: str) -> os.stat_result:
-    """Return the status of a directory that a job can replace. Raises OSError where it is a link, or no directory.
+def open_entry(name: str, at: int | None = None, *, step: bool = False) -> int:
+    """Return a descriptor of the directory `name` in the directory `at`.
+
+    `step`: it is used to reach what is in it, and not read itself. Raises OSError where it is a link, or no directory.
+    """
+    try:
+        return os.open(name, _STEP if step else _DIRECTORY, dir_fd=at)
+    except OSError as exc:
+        if exc.errno in _NO_DIRECTORY:
+            raise NotADirectoryError(errno.ENOTDIR, "is a link, or no directory", name) from exc
+        raise
+
+
+def open_directory(path: str, *, step: bool = False) -> int:
+    """Return a descriptor of a directory that a job can replace. Raises OSError where it is a link, or no directory.
 
     So it does where the directory above is one: a job can replace the whole of its workspace.
     """
-    for each in (path.rpartition("/")[0], path):
-        status = os.lstat(each)
-        if not stat.S_ISDIR(status.st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, "is a link, or no directory", each)
-    return status
+    above, _, name = path.rpartition("/")
+    root = open_entry(above or ("/" if path.startswith("/") else "."), step=True)
+    try:
+        return open_entry(name, root, step=step)
+    except OSError as exc:
+        exc.filename = path
+        raise
+    finally:
+        os.close(root)
 
 
 def is_directory(path: str) -> bool:
-    """Say whether `stat_directory` finds one."""
+    """Say whether `open_directory` would find one now."""
     try:
-        stat_directory(path)
+        return all(stat.S_ISDIR(os.lstat(each).st_mode) for each in (path.rpartition("/")[0] or "/", path))
     except OSError:
         return False
-    return True
 
 
 def open_regular(path: str, flags: int) -> int:
@@ -35,18 +64,126 @@ def open_regular(path: str, flags: int) -> int:
 
     Never waits (for the other end of a pipe), never follows a link, nor one in place of the two directories above.
     """
-    stat_directory(path.rpartition("/")[0])
-    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, 0o644)
+    above, _, name = path.rpartition("/")
+    directory = open_directory(above, step=True)
+    try:
+        return _open_file(name, flags, directory)
+    except OSError as exc:
+        exc.filename = path
+        raise
+    finally:
+        os.close(directory)
+
+
+def _open_file(name: str, flags: int, at: int) -> int:
+    fd = os.open(name, flags | _REGULAR, 0o644, dir_fd=at)
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return fd
     os.close(fd)
-    raise OSError(errno.EINVAL, "is no regular file", path)
+    raise OSError(errno.EINVAL, "is no regular file", name)
+
+
+class HeldDirectory:
+    """A directory of a job's, held by a descriptor. Nothing below it is reached through a link. For one thread."""
+
+    def __init__(self, path: str) -> None:
+        """Hold the directory at `path`; see `open_directory`, which may raise OSError."""
+        self._path = path
+        self.fd = open_directory(path)
+        #: The directory below that was used last: the next one mostly is the same, or lies in it.
+        self._below, self._inner = "", self.fd
+
+    def __enter__(self) -> HeldDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hold("", self.fd)
+        os.close(self.fd)
+
+    def _hold(self, below: str, fd: int) -> None:
+        if self._inner != self.fd:
+            os.close(self._inner)
+        self._below, self._inner = below, fd
+
+    def descend(self, below: str) -> int:
+        """Return a descriptor of the directory at the relative path `below`, valid until the next call of a method.
+
+        Raises OSError where one on the way is a link, or no directory.
+        """
+        if self._below and not f"{below}/".startswith(f"{self._below}/"):
+            self._hold("", self.fd)
+        for part in below[len(self._below) :].split("/"):
+            if part:
+                try:
+                    inner = open_entry(part, self._inner)
+                except OSError as exc:
+                    exc.filename = f"{self._path}/{below}"
+                    raise
+                self._hold(f"{self._below}/{part}".lstrip("/"), inner)
+        return self._inner
+
+    def reach(self, path: str) -> tuple[int, str]:
+        """Return a descriptor of the directory in which `path` lies, valid as in `descend`, and the name there."""
+        below, _, name = path.rpartition("/")
+        return self.descend(below), name
+
+    def open_regular(self, path: str, flags: int) -> int:
+        """Return a descriptor of the file at the relative path `path`; see the function of this name."""
+        at, name = self.reach(path)
+        try:
+            return _open_file(name, flags, at)
+        except OSError as exc:
+            exc.filename = f"{self._path}/{path}"
+            raise
+
+
+class UntrustedFile(NamedTuple):
+    """A file that a job made, at the relative path `path` in the directory `directory` of its workspace."""
+
+    directory: str
+    path: str
+
+    def open(self) -> int:
+        """Return a descriptor to read it. Raises OSError where it is no regular file, or lies behind a link."""
+        with HeldDirectory(self.directory) as held:
+            return held.open_regular(self.path, os.O_RDONLY)
+
+
+def name_descriptor(fd: int) -> str:
+    """Return a path by which this process can open the same file again, whatever is under its name by now."""
+    if sys.platform == "darwin":  # pragma: no cover - it has no /proc, and says where a file is by now
+        return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    return f"/proc/self/fd/{fd}"
+
+
+def set_full_rights(name: str, at: int | None = None) -> None:
+    """Give this user all rights to a directory, but never to what a link leads to. Raises OSError."""
+    if sys.platform == "darwin":  # pragma: no cover
+        os.chmod(name, stat.S_IRWXU, dir_fd=at, follow_symlinks=False)
+        return
+    fd = open_entry(name, at, step=True)  # one that may not be read can still be opened so
+    try:
+        os.chmod(name_descriptor(fd), stat.S_IRWXU)
+    finally:
+        os.close(fd)
+
+
+def move_entry(name: str, to: str, at: int | None = None) -> None:
+    """Rename what is in the directory `at`: a link itself, a directory whatever rights it has. Raises OSError."""
+    try:
+        os.rename(name, to, src_dir_fd=at)
+    except PermissionError:  # only who may write to a directory may move it
+        set_full_rights(name, at)
+        os.rename(name, to, src_dir_fd=at)
 
 
 def move_directory(path: str, to: str) -> None:
-    """Rename a directory, whatever rights a job left it. Raises OSError."""
+    """Rename a directory that a job can replace, whatever rights it left it. Raises OSError as `open_directory`."""
+    above, _, name = path.rpartition("/")
+    root = open_entry(above, step=True)
     try:
-        os.rename(path, to)
-    except PermissionError:  # only who may write to a directory may move it
-        os.chmod(path, stat.S_IRWXU)
-        os.rename(path, to)
+        if not stat.S_ISDIR(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, "is a link, or no directory", path)
+        move_entry(name, to, root)
+    finally:
+        os.close(root)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hashlib
 import os
-from pathlib import Path
+from io import FileIO
 
 
 def explain_os_error(exc: OSError) -> str:
@@ -23,9 +24,16 @@ LARGE_BYTES = 1 << 20
 UPLOADS = 8
 
 
-def hash_local_file(path: str) -> str:
-    """Return the SHA-256 of a file, 64 hex."""
-    with Path(path).open("rb", buffering=0) as file:
+async def hash_local_file(path: str) -> str:
+    """Return the SHA-256 of a file, 64 hex; in another thread if it is large. Raises OSError."""
+    file = FileIO(path)  # closed by the thread, which may outlive us
+    if os.fstat(file.fileno()).st_size > LARGE_BYTES:
+        return await asyncio.to_thread(_hash_open_file, file)
+    return _hash_open_file(file)
+
+
+def _hash_open_file(file: FileIO) -> str:
+    with file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

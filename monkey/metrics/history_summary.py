@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 
 from monkey.metrics.records import RecordCut
 from monkey.metrics.summary import MetricSummary, merge_summaries
-from monkey.untrusted_files import open_regular
+from monkey.untrusted_files import HeldDirectory, UntrustedFile
 
 _PIECE_BYTES = 256 * 1024
 
@@ -49,9 +50,9 @@ def find_cuts(parts: Sequence[LoggedPart], directory: Path, until: int | None) -
     """
     found = {}
     for part, first, _ in _summarize_parts(parts, directory, until):
-        for path in _list_files(directory, part):
+        for name in _list_files(directory, part):
             step = float("inf") if first is None else first
-            found[part.k, path.name] = RecordCut(step, part.places.get(path.name, 0))
+            found[part.k, name] = RecordCut(step, part.places.get(name, 0))
     return found
 
 
@@ -62,29 +63,31 @@ def _summarize_parts(
     for part in reversed(parts):
         summary = MetricSummary(needed=needed)
         summary.until = until
-        for path in _list_files(directory, part):
-            _feed(summary, path, part.places.get(path.name, 0))
+        for name in _list_files(directory, part):
+            _feed(summary, UntrustedFile(str(directory), f"{part.k}/{name}"), part.places.get(name, 0))
         yield part, until, summary.finish()
         first = summary.first_step
         until = first if until is None else until if first is None else min(first, until)
 
 
-def _list_files(directory: Path, part: LoggedPart) -> list[Path]:
-    place = directory / str(part.k)
-    return sorted(place.iterdir()) if place.is_dir() else []
+def _list_files(directory: Path, part: LoggedPart) -> list[str]:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), HeldDirectory(str(directory)) as held:
+        return sorted(os.listdir(held.descend(str(part.k))))  # noqa: PTH208 - of a descriptor
+    return []
 
 
-def _feed(summary: MetricSummary, path: Path, place: int) -> None:
+def _feed(summary: MetricSummary, file: UntrustedFile, place: int) -> None:
     try:
-        fd = open_regular(str(path), os.O_RDONLY)
+        fd = file.open()
     except OSError:
         return
-    with os.fdopen(fd, "rb") as file:
+    name = file.path.rpartition("/")[2]
+    with os.fdopen(fd, "rb") as opened:
         summary.stepped_only = False
-        while place > 0 and (data := file.read(min(place, _PIECE_BYTES))):
-            summary.feed(data, path.name)
+        while place > 0 and (data := opened.read(min(place, _PIECE_BYTES))):
+            summary.feed(data, name)
             place -= len(data)
         summary.stepped_only = True
-        while data := file.read(_PIECE_BYTES):
-            summary.feed(data, path.name)
+        while data := opened.read(_PIECE_BYTES):
+            summary.feed(data, name)
     summary.stepped_only = False

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH102, PTH103, PTH108, PTH110, PTH112, PTH123, PTH208
+# ruff: noqa: PTH103, PTH110, PTH112, PTH123, PTH208
 # Paths are plain strings here, as those of workspaces are.
 """The spool: points that InfluxDB has not confirmed yet, on the disk of the machine that made them.
 
@@ -25,8 +25,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from monkey.atomic_write import write_atomically
+from monkey.removal import remove_file
 from monkey.spec.project.influx_settings import InfluxSettings
-from monkey.untrusted_files import move_directory, stat_directory
+from monkey.untrusted_files import move_directory, open_entry
 
 #: Bytes after which a file of points is closed; it is removed when all of it was confirmed.
 SEGMENT = 1 << 20
@@ -61,13 +62,17 @@ class Spool:
     def keep(self, name: str, directory: str) -> None:
         """Move the metrics directory of an ended attempt into the spool; leave an empty one there. Raises OSError."""
         move_directory(directory, f"{self.path}/kept/{name}")
-        os.mkdir(directory)
-        os.utime(directory, ns=(0, 0))
+        above, _, own = directory.rpartition("/")
+        root = open_entry(above, step=True)
+        try:
+            os.mkdir(own, dir_fd=root)
+            os.utime(own, ns=(0, 0), dir_fd=root, follow_symlinks=False)
+        finally:
+            os.close(root)
 
     def forget(self, name: str) -> None:
         """Remove the source of an attempt that has logged nothing. Raises OSError."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{self.path}/sources/{name}")
+        remove_file(f"{self.path}/sources/{name}")
 
     def add(self, lines: bytes) -> None:
         """Add whole lines of points, to be sent. Never raises: bytes that the disk does not take are counted."""
@@ -123,8 +128,7 @@ def rescue_points(state: str, root: str) -> None:
                     told = load_json(f"{path}/sources/{name}") | {"directory": left}
                     write_atomically(f"{path}/sources/{name}", json.dumps(told).encode(), mode=0o600)
                 elif not os.path.isdir(f"{path}/kept/{name}"):
-                    stat_directory(metrics := f"{state}/attempts/{name}/metrics")
-                    move_directory(metrics, f"{path}/kept/{name}")
+                    move_directory(f"{state}/attempts/{name}/metrics", f"{path}/kept/{name}")
 
 
 def is_owed(path: str) -> bool:

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH108, PTH112, PTH116
+# ruff: noqa: PTH112, PTH116
 # Paths are plain strings here, as those of workspaces are.
 """The exporter's side of a spool: what is to be sent next, and how far everything was confirmed."""
 
@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import stat
 from collections import deque
 from collections.abc import Iterator
@@ -18,7 +17,8 @@ from monkey.metrics.influx.influx_points import make_metric_tags
 from monkey.metrics.records import Records
 from monkey.metrics.spool import list_names, list_segments, load_json
 from monkey.metrics.summary import MAX_LINE
-from monkey.untrusted_files import is_directory, open_regular
+from monkey.removal import remove_file, remove_tree
+from monkey.untrusted_files import HeldDirectory, is_directory, open_regular
 
 #: Bytes of a file that are read at once.
 _PIECE_BYTES = 256 * 1024
@@ -94,7 +94,7 @@ class UnreadFile(NamedTuple):
     path: str
     #: Nothing more is written to it.
     over: bool
-    size: int = 0
+    size: int
 
 
 #: The name of what is no attempt: the files of points.
@@ -132,9 +132,10 @@ class SpoolBacklog:
         numbers = list_segments(self._path)
         for name in self._confirmed.get(POINTS, {}).keys() - set(map(str, numbers)):
             self._forget(POINTS, name)
+        sizes = _list_sizes(f"{self._path}/points")
         for number in numbers:
-            over = number != numbers[-1]
-            if not self._see(UnreadFile(POINTS, str(number), f"{self._path}/points/{number}", over)) and over:
+            over, size = number != numbers[-1], sizes.get(str(number), 0)
+            if not self._see(UnreadFile(POINTS, str(number), f"{self._path}/points/{number}", over, size)) and over:
                 self._remove(f"{self._path}/points/{number}")
 
     def _look_at(self, source: str) -> None:
@@ -150,10 +151,11 @@ class SpoolBacklog:
             if not over:
                 self._remove(f"{self._path}/sources/{source}")
                 return
-        left = [self._see(UnreadFile(source, name, f"{directory}/{name}", over)) for name in list_names(directory)]
+        sizes = _list_sizes(directory)
+        left = [self._see(UnreadFile(source, name, f"{directory}/{name}", over, sizes[name])) for name in sizes]
         if over and not any(left):
             # In this order: what is kept without a source would stay for ever.
-            shutil.rmtree(kept, ignore_errors=True)
+            remove_tree(kept)
             self._remove(f"{self._path}/sources/{source}")
 
     def _source(self, source: str) -> dict[str, Any]:
@@ -165,17 +167,12 @@ class SpoolBacklog:
 
     def _see(self, found: UnreadFile) -> bool:
         """Say whether there is more of a file than was confirmed."""
-        try:
-            status = os.lstat(found.path)
-        except OSError:
-            return False
-        size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-        self._held += size if found.over or found.source == POINTS else 0
+        self._held += found.size if found.over or found.source == POINTS else 0
         confirmed = self._confirmed.get(found.source, {}).get(found.name, {}).get("at", 0)
-        if size > self._file(found).at:
-            self._found.append(found._replace(size=size))
-        self.owed += max(size - confirmed, 0)
-        return bool(size > confirmed)
+        if found.size > self._file(found).at:
+            self._found.append(found)
+        self.owed += max(found.size - confirmed, 0)
+        return bool(found.size > confirmed)
 
     def _file(self, found: UnreadFile) -> SpooledFile:
         key = found.source, found.name
@@ -256,7 +253,7 @@ class SpoolBacklog:
         for one, at in files:
             self.counts["dropped"] += _lines(at, self._confirmed.get(source, {}).get(one, {}).get("at", 0))
         if source:
-            shutil.rmtree(path, ignore_errors=True)
+            remove_tree(path)
             self._remove(f"{self._path}/sources/{source}")
         else:
             self._remove(path)
@@ -274,7 +271,19 @@ class SpoolBacklog:
     @staticmethod
     def _remove(path: str) -> None:
         with contextlib.suppress(OSError):
-            os.unlink(path)
+            remove_file(path)
+
+
+def _list_sizes(directory: str) -> dict[str, int]:
+    """Return name to size of what is in a directory that a job can replace; 0 for what is no regular file."""
+    sizes = {}
+    with contextlib.suppress(OSError), HeldDirectory(directory) as held, os.scandir(held.fd) as found:
+        for entry in found:
+            if not entry.name.startswith("."):
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    sizes[entry.name] = status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return sizes
 
 
 def _lines(path: str, at: int) -> int:

@@ -58,7 +58,11 @@ class Store(Protocol):
         """Remove `key`; a missing key is no error."""
 
     async def put_file(self, key: str, path: Path) -> None:
-        """Write or replace `key` with the file's bytes, durably and never half. The store does not link to the file."""
+        """Write or replace `key` with the file's bytes, durably and never half. The store does not link to the file.
+
+        It never opens `path` after it was cancelled (in another thread): `path` may name a descriptor of the caller's,
+        which then is another file's.
+        """
 
     async def put_contents(self, sources: Sequence[SourceFile], moved: Moved) -> Sequence[str]:
         """Store files under the MD5s of their bytes (`content.objects.spell_md5_key`); return these MD5s, in order.

@@ -37,7 +37,7 @@ _WORDS = """
     note number observe open pack parse pause peek place plan prefetch prepare preview print probe publish push
     put quote rank read recall receive record recount reduce refresh refuse remake remove renew replace report
     rescue resize resolve restore resume retire retry revoke round run save say scan schedule seal select send
-    serialize serve set ship shorten show sign sort spell split stamp stand start stat stop strip suggest sum
+    serialize serve set ship shorten show sign sort spell split stamp stand start stop strip suggest sum
     summarize survey tabulate take tally trace translate trim try unpack upload verify wait wake walk warn watch write
 """
 VERBS = set(_WORDS.split())

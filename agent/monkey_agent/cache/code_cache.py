@@ -1,4 +1,4 @@
-# ruff: noqa: PTH101, PTH102, PTH112, PTH115, PTH211
+# ruff: noqa: PTH101, PTH112, PTH115
 # Paths are plain strings in what runs once a job: pathlib costs as much as the system calls.
 """Code snapshots on this machine: fetched and unpacked once, then copied for every attempt."""
 
@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import JobFailed, KeyMissing
+from monkey.removal import remove_file, remove_tree
 from monkey.store.directory.publish import copy_bytes
 from monkey.store.store_port import Store
 from monkey.transfer.code.code_manifest import ManifestEntry, PathKind, hash_manifest
-from monkey.tree_removal import remove_tree
+from monkey.untrusted_files import UntrustedFile, open_directory
 from monkey_agent.cache.cache import Cache, CacheUse
 from monkey_agent.cache.single_flight import SingleFlight
 
@@ -60,19 +61,26 @@ class UnpackedSnapshot:
 
     def copy_to(self, target: str) -> None:
         """Copy everything into an empty directory; raises OSError."""
-        for path in self.directories:
-            os.mkdir(f"{target}/{path}")
-        for file in self.files:
-            fd = os.open(f"{target}/{file.path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, file.mode)
-            try:
-                if file.data is None:
-                    self._copy(file.path, fd)
-                elif os.write(fd, file.data) != len(file.data):
-                    raise OSError(28, os.strerror(28), f"{target}/{file.path}")
-            finally:
-                os.close(fd)
-        for path, to in self.links:
-            os.symlink(to, f"{target}/{path}")
+        if not self.directories and not self.files and not self.links:
+            return
+        directory = open_directory(target, step=True)
+        try:
+            for path in self.directories:
+                os.mkdir(path, dir_fd=directory)
+            for file in self.files:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                fd = os.open(file.path, flags, file.mode, dir_fd=directory)
+                try:
+                    if file.data is None:
+                        self._copy(file.path, fd)
+                    elif os.write(fd, file.data) != len(file.data):
+                        raise OSError(28, os.strerror(28), f"{target}/{file.path}")
+                finally:
+                    os.close(fd)
+            for path, to in self.links:
+                os.symlink(to, path, dir_fd=directory)
+        finally:
+            os.close(directory)
 
     def _copy(self, path: str, target: int) -> None:
         source = os.open(f"{self.root}/{path}", os.O_RDONLY | os.O_CLOEXEC)
@@ -81,17 +89,19 @@ class UnpackedSnapshot:
         finally:
             os.close(source)
 
-    def holds(self, path: str, full: str) -> bool:
-        """Say whether the file `full` is the snapshot's own `path`, byte for byte."""
+    def holds(self, path: str, file: UntrustedFile) -> bool:
+        """Say whether a job's file is the snapshot's own `path`, byte for byte."""
         ours = Path(self.root, path)
         try:
-            return ours.is_file() and ours.stat().st_size == Path(full).stat().st_size and _same(ours, Path(full))
+            return ours.is_file() and _same(ours, file)
         except OSError:
             return False
 
 
-def _same(one: Path, other: Path) -> bool:
-    with one.open("rb") as left, other.open("rb") as right:
+def _same(one: Path, other: UntrustedFile) -> bool:
+    with one.open("rb") as left, os.fdopen(other.open(), "rb") as right:
+        if os.fstat(left.fileno()).st_size != os.fstat(right.fileno()).st_size:
+            return False
         while piece := left.read(1 << 20):
             if piece != right.read(1 << 20):
                 return False
@@ -179,7 +189,7 @@ class CodeCache:
         except KeyMissing as exc:
             raise JobFailed(f"its code is not in the store: {key} (hint: run `monkey apply` again)") from exc
         finally:
-            archive.unlink(missing_ok=True)
+            remove_file(archive)
 
     async def close(self) -> None:
         """Stop what is being fetched."""

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH104, PTH108
 # Paths are plain strings here: there may be 100,000 of them.
 """Making room in the machine's cache: what was used least recently goes, and never what is in use."""
 
@@ -13,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from monkey.atomic_write import SUFFIX
-from monkey.tree_removal import remove_tree
+from monkey.removal import remove_file, remove_tree
+from monkey.untrusted_files import move_entry
 
 #: Directories of the cache whose entries can be had again.
 _CACHE_KINDS = ("code", "environments", "datasets/trees")
@@ -72,11 +72,7 @@ def move_to_trash(root: str, path: str) -> None:
     os.makedirs(f"{root}/{TRASH}", exist_ok=True)  # noqa: PTH103
     target = f"{root}/{TRASH}/{secrets.token_hex(8)}"
     with contextlib.suppress(FileNotFoundError):
-        try:
-            os.rename(path, target)
-        except PermissionError:  # only a directory that may be written to can move
-            os.chmod(path, 0o755)  # noqa: PTH101
-            os.rename(path, target)
+        move_entry(path, target)
 
 
 def measure_disk_usage(path: str) -> int:
@@ -164,8 +160,7 @@ def _evict(root: str, entry: CacheEntry) -> int:
             return 0
         move_to_trash(root, entry.path)
         for end in BESIDE:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(entry.path + end)
+            remove_file(entry.path + end)
     finally:
         os.close(use)
         if making >= 0:
@@ -193,8 +188,7 @@ def _drop_half_written(root: str) -> None:
             for item in list(found):
                 old = time.time() - _changed(item.path) > HALF_WRITTEN
                 if old and item.name.startswith(".") and item.name.endswith(SUFFIX):
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(item.path)
+                    remove_file(item.path)
 
 
 def _drop_orphans(root: str) -> int:
@@ -203,7 +197,7 @@ def _drop_orphans(root: str) -> int:
     for path, status in _objects(root):
         if status.st_nlink == 1:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+                remove_file(path)
                 freed += status.st_blocks * 512
     return freed
 
@@ -214,11 +208,7 @@ def _empty_trash(root: str) -> int:
     with contextlib.suppress(FileNotFoundError), os.scandir(f"{root}/{TRASH}") as found:
         for item in list(found):
             freed += _only_here(item.path)
-            if item.is_dir(follow_symlinks=False):
-                remove_tree(item.path)
-            else:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(item.path)
+            remove_tree(item.path)
     return freed
 
 

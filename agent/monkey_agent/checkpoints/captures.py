@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from monkey.protocol.record.history import HistoryPart, parse_parts
+from monkey.removal import remove_tree
 from monkey.store.directory.publish import copy_bytes
-from monkey.tree_removal import remove_tree
-from monkey.untrusted_files import open_regular
+from monkey.untrusted_files import HeldDirectory
 from monkey_agent.checkpoints.directory_scan import DirectoryScan, FileState, find_settled, is_inner, scan_directory
 from monkey_agent.machine import read_boot_id
 
@@ -77,18 +77,26 @@ def take_capture(
     Returns None where a process is writing; then `root` is removed. `copies`: copy files, as the job writes into them.
     Raises OSError.
     """
-    now = scan_directory(directory)
-    tree = find_settled(directory, before, now)
+    try:
+        with HeldDirectory(directory) as held:
+            return _capture(held, before, root, history, copies=copies)
+    except FileNotFoundError:  # the job removed it, with all that was in it
+        return _save(Capture(root, before, history)) if before == DirectoryScan() else None
+
+
+def _capture(
+    held: HeldDirectory, before: DirectoryScan, root: str, history: tuple[HistoryPart, ...], *, copies: bool
+) -> Capture | None:
+    now = scan_directory(held)
+    tree = find_settled(held, before, now)
     if tree is None:
         return None
     try:
-        _fill(directory, tree, f"{root}/{TREE}", copies=copies)
+        _fill(held, tree, f"{root}/{TREE}", copies=copies)
         capture = Capture(root, tree, history)
-        if find_settled(directory, now, scan_directory(directory)) == tree and (copies or _is_linked(capture)):
-            with open(f"{root}/{SEEN}", "w") as file:
-                json.dump(_to_json(capture), file)
-            return capture
-    except FileNotFoundError:
+        if find_settled(held, now, scan_directory(held)) == tree and (copies or _is_linked(capture)):
+            return _save(capture)
+    except (FileNotFoundError, NotADirectoryError):
         pass  # replaced between look and link
     except BaseException:
         remove_tree(root)
@@ -97,19 +105,27 @@ def take_capture(
     return None
 
 
-def _fill(directory: str, tree: DirectoryScan, to: str, *, copies: bool) -> None:
+def _save(capture: Capture) -> Capture:
+    os.makedirs(f"{capture.root}/{TREE}", exist_ok=True)
+    with open(f"{capture.root}/{SEEN}", "w") as file:
+        json.dump(_to_json(capture), file)
+    return capture
+
+
+def _fill(held: HeldDirectory, tree: DirectoryScan, to: str, *, copies: bool) -> None:
     os.makedirs(to)
     for path in sorted(tree.directories):
         os.makedirs(f"{to}/{path}", exist_ok=True)
     for path, seen in tree.files.items():
         if copies:
-            _copy(f"{directory}/{path}", f"{to}/{path}", seen)
+            _copy(held, path, f"{to}/{path}", seen)
         else:
-            os.link(f"{directory}/{path}", f"{to}/{path}", follow_symlinks=False)
+            at, name = held.reach(path)
+            os.link(name, f"{to}/{path}", src_dir_fd=at, follow_symlinks=False)
 
 
-def _copy(path: str, to: str, seen: FileState) -> None:
-    source = open_regular(path, os.O_RDONLY)
+def _copy(held: HeldDirectory, path: str, to: str, seen: FileState) -> None:
+    source = held.open_regular(path, os.O_RDONLY)
     try:
         target = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:

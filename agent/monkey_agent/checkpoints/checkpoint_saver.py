@@ -17,11 +17,11 @@ from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.history import HistoryPart
+from monkey.removal import remove_tree
 from monkey.store.store_port import Store
-from monkey.tree_removal import remove_tree
 from monkey_agent.checkpoints import captures, remote_checkpoints
 from monkey_agent.checkpoints.captures import Capture
-from monkey_agent.checkpoints.directory_scan import DirectoryScan, scan_directory
+from monkey_agent.checkpoints.directory_scan import DirectoryScan, scan_path
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.checkpoints.remote_checkpoints import RemoteCheckpoints
 from monkey_agent.checkpoints.restore import RestoredCheckpoint, restore_checkpoint
@@ -118,7 +118,7 @@ class CheckpointSaver:
         self.notes, self.restored = restored.notes, is_touched(self._directory)
         self.history = restored.history
         if restored.published:
-            self._sent = await asyncio.to_thread(scan_directory, self._directory)
+            self._sent = await asyncio.to_thread(scan_path, self._directory)
 
     # -- while the job runs -------------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class CheckpointSaver:
 
         Raises OSError.
         """
-        before = await asyncio.to_thread(scan_directory, self._directory)
+        before = await asyncio.to_thread(scan_path, self._directory)
         if self._newest is not None and before == self._newest.tree:
             return True
         # What was logged before the files came to be what they are is counted; little else is.

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH115
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """A directory that a job writes to, as one look sees it; and which of it the job is not writing at the moment."""
 
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 from monkey.store.keys import is_encodable
 from monkey.transfer.code.code_manifest import MAX_TREE_DEPTH
-from monkey.untrusted_files import stat_directory
+from monkey.untrusted_files import HeldDirectory
 
 #: Names under which programs write what they rename when it is whole. While such a file is being written nobody waits
 #: for it: it is no part of the checkpoint yet.
@@ -53,28 +52,38 @@ class DirectoryScan:
         return sum(seen.size for seen in self.files.values())
 
 
-def scan_directory(root: str) -> DirectoryScan:
-    """Return what is below `root` now. Raises OSError where it cannot be read."""
+def scan_directory(held: HeldDirectory) -> DirectoryScan:
+    """Return what is in a directory now. Raises OSError where it cannot be read."""
     tree, directories = DirectoryScan(), set()
     waiting = [""]
     while waiting:
         below = waiting.pop()
         try:
-            stat_directory(root)
-            with os.scandir(f"{root}/{below}") as found:
+            at = held.descend(below)
+            with os.scandir(at) as found:
                 entries = list(found)
-        except FileNotFoundError:
-            continue  # removed since it was seen
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # removed, or replaced, since it was seen
         for entry in entries:
+            path = f"{below}/{entry.name}" if below else entry.name
             with contextlib.suppress(FileNotFoundError):
-                if _add(tree, below + entry.name, entry):
-                    directories.add(below + entry.name)
-                    waiting.append(f"{below}{entry.name}/")
+                if _add(tree, path, entry, at):
+                    directories.add(path)
+                    waiting.append(path)
     return DirectoryScan(tree.files, frozenset(directories), tree.links, tree.odd)
 
 
-def _add(tree: DirectoryScan, path: str, entry: os.DirEntry[str]) -> bool:
-    """Add an entry; True for a directory, to be looked into."""
+def scan_path(path: str) -> DirectoryScan:
+    """Return what is in the directory at `path` now; nothing where it is missing. Raises OSError as `HeldDirectory`."""
+    try:
+        with HeldDirectory(path) as held:
+            return scan_directory(held)
+    except FileNotFoundError:
+        return DirectoryScan()
+
+
+def _add(tree: DirectoryScan, path: str, entry: os.DirEntry[str], at: int) -> bool:
+    """Add an entry of the directory `at`; True for a directory, to be looked into."""
     status = entry.stat(follow_symlinks=False)
     if not is_encodable(path):
         tree.odd[path] = "its name is not UTF-8"
@@ -84,8 +93,8 @@ def _add(tree: DirectoryScan, path: str, entry: os.DirEntry[str]) -> bool:
         tree.odd[path] = "it lies too deep"
     elif stat.S_ISREG(status.st_mode):
         tree.files[path] = FileState(status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode & 0o777)
-    elif stat.S_ISLNK(status.st_mode) and is_inner(os.readlink(entry.path)):
-        tree.links[path] = os.readlink(entry.path)
+    elif stat.S_ISLNK(status.st_mode) and is_inner(target := os.readlink(entry.name, dir_fd=at)):
+        tree.links[path] = target
     else:
         link = stat.S_ISLNK(status.st_mode)
         tree.odd[path] = "it is a link that leads elsewhere" if link else "it is no regular file"
@@ -97,15 +106,15 @@ def is_inner(target: str) -> bool:
     return {"", ".", ".."}.isdisjoint(target.split("/")) and "\0" not in target and is_encodable(target)
 
 
-def is_written(path: str) -> bool:
-    """Has anybody the file open for writing, or mapped so? False where the system cannot tell.
+def is_written(name: str, at: int | None = None) -> bool:
+    """Has anybody the file in the directory `at` open for writing, or mapped so? False where the system cannot tell.
 
     The kernel grants a read lease only on a file that no process writes. It is given back at once: a process that
     opened the file meanwhile waited for microseconds, and the kernel's signal for it is ignored.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return False  # pragma: no cover - macOS
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
     try:
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
@@ -119,15 +128,18 @@ def is_written(path: str) -> bool:
     return False
 
 
-def find_settled(root: str, before: DirectoryScan, now: DirectoryScan) -> DirectoryScan | None:
+def find_settled(held: HeldDirectory, before: DirectoryScan, now: DirectoryScan) -> DirectoryScan | None:
     """Return what of `now` is whole, where a look `before` saw the same; None where a file is being written.
 
     Files that have a name for half-written ones and are being written are left out, and nothing waits for them.
     """
     loose = {path for path, seen in now.files.items() if before.files.get(path) != seen}
-    for path in now.files.keys() - loose:
+    for path in now.files:
+        if path in loose:
+            continue
         try:
-            if is_written(f"{root}/{path}"):
+            at, name = held.reach(path)
+            if is_written(name, at):
                 loose.add(path)
         except OSError:  # removed, or not ours to read
             loose.add(path)

@@ -9,7 +9,7 @@ import re
 import time
 from pathlib import Path
 
-from monkey.tree_removal import remove_tree
+from monkey.removal import remove_tree
 from monkey_agent.checkpoints import captures
 from monkey_agent.checkpoints.captures import Capture
 

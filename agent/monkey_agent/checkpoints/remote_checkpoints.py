@@ -18,7 +18,7 @@ from monkey.store.store_port import Store
 from monkey_agent.checkpoints.captures import Capture
 from monkey_agent.checkpoints.checkpoint_manifest import CheckpointManifest, FileEntry, decode_manifest
 from monkey_agent.checkpoints.directory_scan import FileState
-from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
+from monkey_agent.local_files import UPLOADS, hash_local_file
 
 #: Claim and number of a checkpoint.
 Spot = tuple[int, int]
@@ -59,11 +59,7 @@ class RemoteCheckpoints:
     async def _hash(self, capture: Capture, path: str, seen: FileState) -> None:
         known = self._digests.get(path)
         if known is None or known[0] != seen:
-            full = capture.path(path)
-            digest = (
-                await asyncio.to_thread(hash_local_file, full) if seen.size > LARGE_BYTES else hash_local_file(full)
-            )
-            self._digests[path] = seen, digest
+            self._digests[path] = seen, await hash_local_file(capture.path(path))
 
     async def _send(self, capture: Capture, digest: str, path: str) -> None:
         await self._store.put_file(self._keys.checkpoint_file(self._job, self._k, digest), Path(capture.path(path)))

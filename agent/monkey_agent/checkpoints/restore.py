@@ -1,4 +1,4 @@
-# ruff: noqa: PTH101, PTH103, PTH208, PTH211
+# ruff: noqa: PTH101, PTH102, PTH103, PTH208, PTH211
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """A job's checkpoint, brought back before it begins: this machine's own, or the newest in the store that is whole."""
 
@@ -14,13 +14,13 @@ from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.history import HistoryPart
+from monkey.removal import remove_tree
 from monkey.store.store_port import Store
-from monkey.tree_removal import remove_tree
-from monkey.untrusted_files import stat_directory
+from monkey.untrusted_files import open_entry
 from monkey_agent.checkpoints.checkpoint_manifest import CheckpointManifest, FileEntry, decode_manifest
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.checkpoints.remote_checkpoints import Spot, parse_spots
-from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
+from monkey_agent.local_files import UPLOADS, hash_local_file
 
 #: How often the store is asked again for what there is, when something was gone: a late agent may have tidied up.
 ROUNDS = 3
@@ -42,8 +42,30 @@ class RestoredCheckpoint:
 async def restore_checkpoint(
     store: Store, keys: Keys, kept: LocalCheckpoints, job: str, directory: str
 ) -> RestoredCheckpoint:
-    """Fill the empty `directory` with the job's checkpoint, if it has one. Raises StoreError, OSError."""
-    stat_directory(directory)
+    """Replace the empty `directory` by the job's checkpoint, if it has one. Raises StoreError, OSError."""
+    aside = kept.aside()
+    os.mkdir(aside)
+    try:
+        done = await _bring(store, keys, kept, job, aside)
+        if done.notes:
+            await asyncio.to_thread(_place, aside, directory)
+        return done
+    finally:
+        await asyncio.to_thread(remove_tree, aside)
+
+
+def _place(aside: str, directory: str) -> None:
+    """Put what was restored aside in place of an empty directory; whatever else is there stays. Raises OSError."""
+    above, _, name = directory.rpartition("/")
+    root = open_entry(above, step=True)
+    try:
+        os.rename(aside, name, dst_dir_fd=root)
+    finally:
+        os.close(root)
+
+
+async def _bring(store: Store, keys: Keys, kept: LocalCheckpoints, job: str, directory: str) -> RestoredCheckpoint:
+    """Fill the empty directory aside with the job's checkpoint, if it has one."""
     done = RestoredCheckpoint()
     local = await asyncio.to_thread(kept.newest, job)
     for turn in range(ROUNDS):
@@ -98,7 +120,7 @@ async def _fetch(store: Store, keys: Keys, job: str, k: int, manifest: Checkpoin
         key = keys.checkpoint_file(job, k, file.sha256)
         os.makedirs(path.rpartition("/")[0], exist_ok=True)
         await store.get_file(key, Path(path))
-        found = await asyncio.to_thread(hash_local_file, path) if file.size > LARGE_BYTES else hash_local_file(path)
+        found = await hash_local_file(path)
         if found != file.sha256:
             raise CorruptObject(key, f"has other bytes (SHA-256 {found[:16]}…)")
 
@@ -131,8 +153,4 @@ def _linked(put_into: Callable[[str], None], directory: str) -> bool:
 
 def _clear(directory: str) -> None:
     for name in os.listdir(directory):
-        path = f"{directory}/{name}"
-        if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
-            remove_tree(path)
-        else:
-            os.unlink(path)  # noqa: PTH108
+        remove_tree(f"{directory}/{name}")

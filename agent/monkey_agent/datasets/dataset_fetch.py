@@ -1,4 +1,4 @@
-# ruff: noqa: PTH103, PTH104, PTH108, PTH116, PTH120
+# ruff: noqa: PTH103, PTH104, PTH116, PTH120
 # Paths are plain strings here: there may be 100,000 of them.
 """From the store to a tree on this machine: what is missing is fetched, what is there verified, all of it linked."""
 
@@ -14,9 +14,9 @@ from pathlib import Path
 from monkey.atomic_write import write_atomically
 from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, JobFailed, KeyMissing, StoreError
+from monkey.removal import remove_file, remove_tree
 from monkey.store.content.objects import DAMAGED, SEND_AGAIN
 from monkey.store.store_port import Store
-from monkey.tree_removal import remove_tree
 from monkey_agent.cache import eviction
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.single_flight import run_to_end
@@ -62,8 +62,7 @@ class DatasetFetch:
 
         A tree that is there is repaired in its place, as running jobs use it; a new one is made aside.
         """
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{self._tree}.stamp")
+        remove_file(f"{self._tree}.stamp")
         await run_to_end(lambda: remove_tree(self._incoming))
         os.makedirs(self._incoming)
         if self._oid.endswith(".dir"):

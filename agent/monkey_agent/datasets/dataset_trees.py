@@ -1,4 +1,4 @@
-# ruff: noqa: PTH114, PTH101, PTH102, PTH103, PTH105, PTH108, PTH112, PTH123
+# ruff: noqa: PTH114, PTH101, PTH102, PTH103, PTH105, PTH112, PTH123
 # Paths are plain strings here: there may be 100,000 of them.
 """Dataset trees: what jobs see of a dataset. A tree has read-only hard links to objects, and a stamp of their state.
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from monkey.atomic_write import write_atomically
-from monkey.tree_removal import remove_tree
+from monkey.removal import remove_file, remove_tree
 from monkey_agent.datasets.dataset_listing import list_directories
 from monkey_agent.machine import read_boot_id
 
@@ -123,10 +123,10 @@ class DatasetTree:
                     os.chmod(f"{directory}/{name}", 0o755)
                 else:
                     names.remove(name)
-                    _remove(f"{directory}/{name}")
+                    remove_tree(f"{directory}/{name}")
             for name in others:
                 if prefix + name not in files:
-                    os.unlink(f"{directory}/{name}")
+                    remove_file(f"{directory}/{name}")
         for path in list_directories(files):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(f"{self.root}/{path}")
@@ -176,10 +176,3 @@ def compute_md5(path: str) -> str:
     """Return the MD5 of a file, 32 hex."""
     with open(path, "rb", buffering=0) as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
-def _remove(path: str) -> None:
-    if os.path.islink(path):
-        os.unlink(path)
-    else:
-        remove_tree(path)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
+from monkey.untrusted_files import open_regular
 from monkey_agent.cache.single_flight import run_to_end
 from monkey_agent.environments.environment_build import EnvironmentBuildFailed
 from monkey_agent.execution.workspace import Workspace
@@ -36,11 +39,17 @@ async def ship_build_log(
     log.job = attempt.job
     try:
         with contextlib.suppress(OSError):  # its end is in the error, anyhow
-            await run_to_end(lambda: shutil.copyfile(log.path, space.log))
+            await run_to_end(lambda: _copy(log.path, space.log))
             await open_log(space.log, mask).ship()
     except BaseException:
         log.job = ""
         raise
+
+
+def _copy(path: Path, log: str) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with path.open("rb") as source, os.fdopen(open_regular(log, flags), "wb") as target:
+        shutil.copyfileobj(source, target)
 
 
 def _masked(mask: LogMask, text: str) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from monkey.tree_removal import remove_tree
+from monkey.removal import remove_tree
 from monkey.untrusted_files import open_regular
 from monkey_agent.execution.workspace import Workspace
 
@@ -42,11 +42,11 @@ class UnrecordedAttempts:
 
     def _look(self, space: Path) -> tuple[str, tuple[int, Exited]] | None:
         job, _, k = space.name.partition(".")
-        note = space / NOTE
         try:
-            worth, code, seconds, peak = json.loads(note.read_bytes())
-            if time.time() - note.stat().st_mtime < _KEPT_SECONDS:
-                return job, (int(k), (worth, code, seconds, peak))
+            with os.fdopen(open_regular(f"{space}/{NOTE}", os.O_RDONLY), "rb") as note:
+                worth, code, seconds, peak = json.load(note)
+                if time.time() - os.fstat(note.fileno()).st_mtime < _KEPT_SECONDS:
+                    return job, (int(k), (worth, code, seconds, peak))
         except (OSError, ValueError, TypeError):
             pass  # half-written
         remove_tree(str(space))

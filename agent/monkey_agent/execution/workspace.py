@@ -1,4 +1,4 @@
-# ruff: noqa: PTH102, PTH103, PTH104, PTH108, PTH112, PTH114, PTH115, PTH116, PTH208
+# ruff: noqa: PTH102, PTH103, PTH104, PTH112, PTH114, PTH115, PTH116, PTH208
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """The directories of an attempt. They are made once and handed from job to job: that costs a tenth of making them."""
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monkey.metrics.usage import USAGE_FILE
+from monkey.removal import remove_file, remove_tree
 from monkey.spec.job.job_table import nest_parameters
-from monkey.tree_removal import remove_tree
-from monkey.untrusted_files import move_directory, stat_directory
+from monkey.untrusted_files import move_entry, open_entry
 
 if TYPE_CHECKING:
     from monkey_agent.execution.attempt_resources import AttemptResources
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 #: Workspaces that are kept for the next jobs.
 SPARE = 64
+#: Names in a workspace.
+DIRECTORIES = ("work", "outputs", "metrics", "checkpoint")
+LOG_FILE = "log"
 #: Entries of a directory that are removed at once; more go to the trash with all of the workspace.
 _FEW = 64
 
@@ -42,10 +45,9 @@ class Workspace:
     def __init__(self, job: str, root: str) -> None:
         """Name what lies below `root`."""
         self.job, self.root, self.name = job, root, root.rpartition("/")[2]
-        self.work, self.outputs, self.metrics = f"{root}/work", f"{root}/outputs", f"{root}/metrics"
-        self.checkpoint = f"{root}/checkpoint"
+        self.work, self.outputs, self.metrics, self.checkpoint = self.directories
         #: Holds stdout and stderr.
-        self.log = f"{root}/log"
+        self.log = f"{root}/{LOG_FILE}"
         #: Holds what was sampled of its processes; not there for one that was over before.
         self.samples = f"{root}/{USAGE_FILE}"
         #: What its attempt uses of the machine: given back with it.
@@ -57,8 +59,9 @@ class Workspace:
 
     @property
     def directories(self) -> tuple[str, str, str, str]:
-        """All of them."""
-        return self.work, self.outputs, self.metrics, self.checkpoint
+        """The directories whose places its job knows."""
+        work, outputs, metrics, checkpoint = DIRECTORIES
+        return f"{self.root}/{work}", f"{self.root}/{outputs}", f"{self.root}/{metrics}", f"{self.root}/{checkpoint}"
 
     def replaced(self) -> str:
         """Say which directory the job replaced, by what, and what to do; "" for none, and for those it removed."""
@@ -130,46 +133,58 @@ class Workspaces:
         self._discard(space.root)
 
     def _reset(self, space: Workspace) -> bool:
-        """Make a workspace as good as new; False where that is more work than making one."""
-        for path in space.directories:
-            status = stat_directory(path)
-            if status.st_mode != self._mode:
-                return False
-            if status.st_mtime_ns != 0:
-                if not self._clear(path):
-                    return False
-                os.utime(path, ns=(0, 0))
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(space.samples)
-        log = os.lstat(space.log)
-        # Whatever else the job made of it (a pipe, a link) is nothing for the next one to write to.
-        if log.st_size or not stat.S_ISREG(log.st_mode) or log.st_nlink > 1 or log.st_mode & 0o600 != 0o600:
-            os.unlink(space.log)
-        return True
+        """Make a workspace as good as new; False where that is more work than making one. Raises OSError."""
+        root = open_entry(space.root, step=True)
+        try:
+            return all(self._reset_directory(name, root) for name in DIRECTORIES) and self._reset_files(root)
+        finally:
+            os.close(root)
 
-    def _clear(self, path: str) -> bool:
-        with os.scandir(path) as found:
+    def _reset_directory(self, name: str, root: int) -> bool:
+        status = os.stat(name, dir_fd=root, follow_symlinks=False)
+        if status.st_mode != self._mode:  # so is a link's, or a file's
+            return False
+        if status.st_mtime_ns == 0:
+            return True
+        directory = open_entry(name, root)
+        try:
+            if self._clear(directory):
+                os.utime(directory, ns=(0, 0))
+                return True
+            return False
+        finally:
+            os.close(directory)
+
+    def _clear(self, directory: int) -> bool:
+        with os.scandir(directory) as found:
             entries = list(found)
         if len(entries) > _FEW:
             return False
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                self._to_trash(entry.path)
+                self._to_trash(entry.name, directory)
             else:
-                os.unlink(entry.path)
+                remove_file(entry.name, directory)
+        return True
+
+    @staticmethod
+    def _reset_files(root: int) -> bool:
+        remove_file(USAGE_FILE, root)
+        log = os.stat(LOG_FILE, dir_fd=root, follow_symlinks=False)
+        # Whatever else the job made of it (a pipe, a link) is nothing for the next one to write to.
+        if log.st_size or not stat.S_ISREG(log.st_mode) or log.st_nlink > 1 or log.st_mode & 0o600 != 0o600:
+            remove_file(LOG_FILE, root)
         return True
 
     def _discard(self, path: str) -> None:
         """Move a tree to the trash, if it is there; of a link in its place, the link alone goes."""
         with contextlib.suppress(OSError):
-            if os.path.islink(path):
-                os.unlink(path)
-            else:
-                self._to_trash(path)
+            self._to_trash(path)
 
-    def _to_trash(self, path: str) -> None:
+    def _to_trash(self, name: str, at: int | None = None) -> None:
+        """Move what is in the directory `at` to the trash. Raises OSError."""
         self._count += 1
-        move_directory(path, f"{self._trash}/{time.time_ns()}.{self._count}")
+        move_entry(name, f"{self._trash}/{time.time_ns()}.{self._count}", at)
         self.has_trash = True
 
     def empty_trash(self) -> None:

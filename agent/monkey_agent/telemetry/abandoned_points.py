@@ -21,7 +21,7 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.record.history import HistoryPart, restore_history
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.store.store_port import Store
-from monkey.untrusted_files import open_regular
+from monkey.untrusted_files import UntrustedFile
 from monkey_agent.ports import Attempt
 from monkey_agent.uploads.attempt_history import FILES, AttemptHistory
 
@@ -64,17 +64,18 @@ class AbandonedPoints:
         for (k, name), cut in cuts.items():
             if k not in self._earlier:
                 continue
-            pieces = convert_abandoned(directory / str(k) / name, self._attempt.job, self._earlier[k], cut)
+            file = UntrustedFile(str(directory), f"{k}/{name}")
+            pieces = convert_abandoned(file, self._attempt.job, self._earlier[k], cut)
             while points := await asyncio.to_thread(next, pieces, b""):
                 self._hand(points)
 
 
-def convert_abandoned(path: Path, job: str, attempt: AttemptRecord, cut: RecordCut) -> Iterator[bytes]:
+def convert_abandoned(file: UntrustedFile, job: str, attempt: AttemptRecord, cut: RecordCut) -> Iterator[bytes]:
     """Yield the points of a metrics file that are abandoned, some lines at once. Raises OSError."""
-    claim = attempt.claim
-    tags = make_metric_tags(claim.sweep, job, attempt.number, parse_agent_machine(claim.agent), path.name, claim.user)
+    claim, name = attempt.claim, file.path.rpartition("/")[2]
+    tags = make_metric_tags(claim.sweep, job, attempt.number, parse_agent_machine(claim.agent), name, claim.user)
     records = Records(tags, cut=cut)
-    with os.fdopen(open_regular(str(path), os.O_RDONLY), "rb") as file:
-        while lines := file.readlines(MAX_LINE):
+    with os.fdopen(file.open(), "rb") as opened:
+        while lines := opened.readlines(MAX_LINE):
             if points := records.convert_abandoned(b"".join(lines)):
                 yield points

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import sys
 import time
 
@@ -61,10 +62,9 @@ class AttemptSamples:
     def any(self) -> bool:
         """Is there a file of them, of this life of the agent or an earlier one?"""
         try:
-            os.close(open_regular(self.path, os.O_RDONLY))
+            return stat.S_ISREG(os.lstat(self.path).st_mode)  # asked for every job: who opens it looks again
         except OSError:
             return False
-        return True
 
     def _earlier(self) -> bytes:
         with open(open_regular(self.path, os.O_RDONLY), "rb") as file:  # noqa: PTH123

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from monkey.errors import FleetError, StoreError
 from monkey.protocol.layout import Keys
+from monkey.removal import remove_tree
 from monkey.store.store_port import Store
-from monkey.tree_removal import remove_tree
-from monkey.untrusted_files import is_directory
-from monkey_agent.execution.workspace import Workspace
+from monkey.untrusted_files import HeldDirectory, UntrustedFile, is_directory, open_regular
+from monkey_agent.execution.workspace import LOG_FILE, Workspace
 from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.logs.masking import LogMask
 from monkey_agent.uploads.job_outputs import OutputUpload
@@ -65,13 +65,15 @@ class AbandonedAttempts:
 
     async def _upload(self, store: Store, prefix: str, space: Workspace) -> None:
         names = MetricFiles(space.metrics).names()
-        await OutputUpload(store, f"{prefix}metrics/").send({name: f"{space.metrics}/{name}" for name in names})
+        files = {name: UntrustedFile(space.metrics, name) for name in names}
+        await OutputUpload(store, f"{prefix}metrics/").send(files)
         with contextlib.suppress(FleetError, ValueError):  # what cannot be masked is not uploaded
             await AttemptLog(store, f"{prefix}log/", space.log, self._mask(space)).ship()
 
     def _mask(self, space: Workspace) -> LogMask | None:
         try:
-            names = json.loads(Path(space.root, SECRETS).read_bytes())
+            with os.fdopen(open_regular(f"{space.root}/{SECRETS}", os.O_RDONLY), "rb") as file:
+                names = json.load(file)
         except FileNotFoundError:
             return None
         return LogMask(self._read_secrets(names).values())
@@ -81,12 +83,14 @@ def _link_files(path: Path, to: Path) -> None:
     """Link what a workspace has of a log and of metrics, if it has any; InfluxDB's spool moves the originals."""
     space = Workspace("", str(path))
     names = [f"metrics/{name}" for name in MetricFiles(space.metrics).names()]
-    if not names and not (is_directory(space.root) and Path(space.log).lstat().st_size):
-        return
-    aside = to.with_name(f".{to.name}")
-    remove_tree(str(aside))
-    (aside / "metrics").mkdir(parents=True)
-    for name in (*names, "log", SECRETS):
-        with contextlib.suppress(FileNotFoundError):
-            os.link(path / name, aside / name, follow_symlinks=False)
-    aside.rename(to)
+    with HeldDirectory(space.root) as held:
+        if not names and not os.stat(LOG_FILE, dir_fd=held.fd, follow_symlinks=False).st_size:
+            return
+        aside = to.with_name(f".{to.name}")
+        remove_tree(str(aside))
+        (aside / "metrics").mkdir(parents=True)
+        for name in (*names, LOG_FILE, SECRETS):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                at, own = held.reach(name)
+                os.link(own, aside / name, src_dir_fd=at, follow_symlinks=False)
+        aside.rename(to)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from monkey.metrics.summary import merge_summaries
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.history import HistoryPart, parse_parts, restore_history
 from monkey.store.store_port import Store
+from monkey.untrusted_files import open_regular
 from monkey_agent.ports import Attempt
 
 #: In a workspace: the parts of its attempt's history, and their files.
@@ -87,7 +89,8 @@ async def open_history(
 def load_history(attempt: Attempt, root: str) -> AttemptHistory | None:
     """Return the history of an attempt that ran in an earlier life of the agent, from its workspace."""
     try:
-        parts = parse_parts(json.loads(Path(root, PARTS).read_bytes()))
+        with os.fdopen(open_regular(f"{root}/{PARTS}", os.O_RDONLY), "rb") as file:
+            parts = parse_parts(json.load(file))
     except (OSError, ValueError, TypeError, AttributeError):
         return None
     return AttemptHistory(parts, Path(root, FILES), list_needed_metrics(attempt))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from monkey.metrics.summary import MAX_METRICS
 from monkey.metrics.usage import USAGE_FILE
 from monkey.store.store_port import Store
+from monkey.untrusted_files import UntrustedFile
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.local_files import is_touched
 from monkey_agent.ports import AttemptOutcome
@@ -30,7 +31,7 @@ class AttemptUploads:
         self._code, self._globs, self._log = launched.code, launched.globs, launched.log
         self._metrics, self._samples = metrics, samples
         self._uploads: dict[str, OutputUpload] = {}
-        self._found: dict[str, str] | None = None
+        self._found: dict[str, UntrustedFile] | None = None
 
     async def upload_record(self, outcome: AttemptOutcome, how: ProcessExit) -> AttemptOutcome:
         """Bring what the attempt logged and used to the store, and return the outcome with it.
@@ -45,13 +46,14 @@ class AttemptUploads:
         if usage := await self._samples.finish(how):
             outcome = replace(outcome, usage=usage)
         if self._samples.any:
-            await self._upload("").send({USAGE_FILE: self._samples.path})
+            await self._upload("").send({USAGE_FILE: UntrustedFile(self._space.root, USAGE_FILE)})
         return outcome
 
     async def _upload_metrics(self) -> None:
         if self._metrics.crowded:
             self._log.note(f"it logged more than {MAX_METRICS:,} metrics: results have the first, the files have all")
-        await self._upload("metrics/").send({name: f"{self._space.metrics}/{name}" for name in self._metrics.names()})
+        files = {name: UntrustedFile(self._space.metrics, name) for name in self._metrics.names()}
+        await self._upload("metrics/").send(files)
 
     async def upload_outputs(self) -> dict[str, str]:
         """Bring the outputs to the store; return path to SHA-256. Raises StoreError, OSError."""
@@ -75,7 +77,7 @@ class AttemptUploads:
             self._uploads[below] = OutputUpload(self._store, self._prefix + below)
         return self._uploads[below]
 
-    def _outputs(self) -> dict[str, str]:
+    def _outputs(self) -> dict[str, UntrustedFile]:
         if self._found is None:
             notes: list[str] = []
             self._found = find_outputs(self._space, self._globs, self._code, notes.append)

@@ -1,23 +1,21 @@
-# ruff: noqa: PTH116
-# Paths are plain strings here: pathlib costs as much as the system calls.
 """What a job made: the files to keep, and their way to the store."""
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from monkey.concurrency import run_in_lanes
 from monkey.store.keys import is_encodable, shorten_key
 from monkey.store.store_port import Store
 from monkey.transfer.globs import GlobPatterns
-from monkey.untrusted_files import stat_directory
+from monkey.untrusted_files import HeldDirectory, UntrustedFile, name_descriptor
 from monkey_agent.cache.code_cache import UnpackedSnapshot
 from monkey_agent.execution.workspace import Workspace
-from monkey_agent.local_files import LARGE_BYTES, UPLOADS, hash_local_file
+from monkey_agent.local_files import UPLOADS, hash_local_file
 
 #: How often a file is sent that changes while it is sent.
 CHANGES = 3
@@ -30,46 +28,60 @@ Note = Callable[[str], None]
 
 def find_outputs(
     space: Workspace, globs: GlobPatterns | None, code: UnpackedSnapshot | None, note: Note
-) -> dict[str, str]:
+) -> dict[str, UntrustedFile]:
     """Return path to file: all that is in MONKEY_OUTPUT_DIR, and what `globs` name in the working directory.
 
     Files of the code snapshot that the job left as they were are none of its outputs. What cannot be kept (links,
     devices, names that are not UTF-8) goes to `note`.
     """
-    found: dict[str, str] = {}
+    found: dict[str, UntrustedFile] = {}
     if globs is not None:
-        for path, full in _walk(space.work, note, globs):
-            if code is None or not code.holds(path, full):
-                found[path] = full
-    for path, full in _walk(space.outputs, note, None):
+        for path in _walk(space.work, note, globs):
+            file = UntrustedFile(space.work, path)
+            if code is None or not code.holds(path, file):
+                found[path] = file
+    for path in _walk(space.outputs, note, None):
         if path in found:
             note(f"{path} is both in MONKEY_OUTPUT_DIR and in the working directory; the former is kept")
-        found[path] = full
+        found[path] = UntrustedFile(space.outputs, path)
     return found
 
 
-def _walk(root: str, note: Note, globs: GlobPatterns | None) -> Iterator[tuple[str, str]]:
-    waiting = [""]
-    while waiting:  # no recursion: a job may nest directories deeper than that goes
-        below = waiting.pop()
+def _walk(root: str, note: Note, globs: GlobPatterns | None) -> Iterator[str]:
+    with contextlib.ExitStack() as stack:
         try:
-            stat_directory(root)
-            entries = sorted(os.scandir(f"{root}/{below}"), key=lambda entry: entry.name)
+            held = stack.enter_context(HeldDirectory(root))
         except FileNotFoundError:
-            continue  # the job removed it
+            return  # the job removed it
         except OSError as exc:
-            note(f"{shorten_key(below or root)} cannot be read, so nothing of it is kept: {exc.strerror}")
-            continue
-        for entry in entries:
-            path = below + entry.name
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(f"{path}/")
-            elif globs is None or globs.match(path):
-                why = _refusal(path, entry)
-                if why:
-                    note(f"{shorten_key(path)!r} is not kept: {why}")
-                else:
-                    yield path, entry.path
+            note(f"{shorten_key(root)} cannot be read, so nothing of it is kept: {exc.strerror}")
+            return
+        waiting = [""]
+        while waiting:  # no recursion: a job may nest directories deeper than that goes
+            below = waiting.pop()
+            for path, entry in _look_into(held, below, note):
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(path)
+                elif globs is None or globs.match(path):
+                    why = _refusal(path, entry)
+                    if why:
+                        note(f"{shorten_key(path)!r} is not kept: {why}")
+                    else:
+                        yield path
+
+
+def _look_into(held: HeldDirectory, below: str, note: Note) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield what is in the directory `below`, which is open meanwhile, sorted by name."""
+    try:
+        with os.scandir(held.descend(below)) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return  # the job removed it
+    except OSError as exc:
+        note(f"{shorten_key(below or '.')} cannot be read, so nothing of it is kept: {exc.strerror}")
+        return
+    for entry in entries:
+        yield f"{below}/{entry.name}".lstrip("/"), entry
 
 
 def _refusal(path: str, entry: os.DirEntry[str]) -> str:
@@ -90,27 +102,25 @@ class OutputUpload:
         self._store, self._prefix = store, prefix
         self.digests: dict[str, str] = {}
 
-    async def send(self, files: dict[str, str]) -> None:
+    async def send(self, files: Mapping[str, UntrustedFile]) -> None:
         """Bring path → file to the store, durably. Raises StoreError; OSError where a file cannot be read."""
-        waiting = [(path, full) for path, full in files.items() if path not in self.digests]
+        waiting = [(path, file) for path, file in files.items() if path not in self.digests]
         await run_in_lanes(waiting, self._send, min(UPLOADS, len(waiting)))
 
-    async def _send(self, item: tuple[str, str]) -> None:
+    async def _send(self, item: tuple[str, UntrustedFile]) -> None:
         """Send one file. What changes meanwhile (a process that could not be killed has it) is sent again."""
-        path, full = item
-        for _ in range(CHANGES):
-            before = os.stat(full)
-            digest = (
-                await asyncio.to_thread(hash_local_file, full)
-                if before.st_size > LARGE_BYTES
-                else hash_local_file(full)
-            )
-            await self._store.put_file(self._prefix + path, Path(full))
-            if _same(before, os.stat(full)):
-                self.digests[path] = digest
-                return
-        raise OSError(errno.EBUSY, "somebody goes on writing to it", full)
-
-
-def _same(before: os.stat_result, after: os.stat_result) -> bool:
-    return (before.st_ino, before.st_size, before.st_mtime_ns) == (after.st_ino, after.st_size, after.st_mtime_ns)
+        path, file = item
+        fd = file.open()
+        try:
+            name = name_descriptor(fd)
+            for _ in range(CHANGES):
+                before = os.fstat(fd)
+                digest = await hash_local_file(name)
+                await self._store.put_file(self._prefix + path, Path(name))
+                after = os.fstat(fd)
+                if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
+                    self.digests[path] = digest
+                    return
+        finally:
+            os.close(fd)
+        raise OSError(errno.EBUSY, "somebody goes on writing to it", "/".join(file))

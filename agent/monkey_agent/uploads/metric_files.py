@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from monkey.metrics.summary import MetricSummary
 from monkey.store.keys import is_encodable
-from monkey.untrusted_files import open_regular, stat_directory
+from monkey.untrusted_files import HeldDirectory, open_regular
 from monkey_agent.uploads.attempt_history import AttemptHistory
 
 #: Bytes that are read at once: some milliseconds of parsing, so that heartbeats are not late for it.
@@ -43,13 +43,15 @@ class MetricFiles:
 
     def names(self) -> list[str]:
         """Return the names of the regular files there; those that are no UTF-8 are no key, and none that we write."""
-        try:
-            stat_directory(self._directory)
-            with os.scandir(self._directory) as found:
-                files = (entry.name for entry in found if entry.is_file(follow_symlinks=False))
-                return sorted(filter(is_encodable, files))
-        except OSError:
-            return []
+        with contextlib.suppress(OSError), self._open() as found:
+            return sorted(entry.name for entry in found if _is_kept(entry))
+        return []
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """Open the directory, and give what is in it. Raises OSError."""
+        with HeldDirectory(self._directory) as held, os.scandir(held.fd) as found:
+            yield found
 
     def progress(self) -> dict[str, dict[str, Any]]:
         """Read a bit more, and return the summary so far."""
@@ -64,12 +66,12 @@ class MetricFiles:
         return self._history.continue_with(own, self._summary.first_step) if self._history else own
 
     def sizes(self) -> dict[str, int]:
-        """Return how many bytes each file has."""
-        found = {}
-        for name in self.names():
-            with contextlib.suppress(OSError):
-                found[name] = os.lstat(f"{self._directory}/{name}").st_size
-        return found
+        sizes = {}
+        with contextlib.suppress(OSError), self._open() as found:
+            for entry in filter(_is_kept, found):
+                with contextlib.suppress(OSError):
+                    sizes[entry.name] = entry.stat(follow_symlinks=False).st_size
+        return sizes
 
     async def finish(self) -> dict[str, dict[str, Any]]:
         """Read the rest, and return the summary of all."""
@@ -105,3 +107,7 @@ class MetricFiles:
             self._summary.feed(data, name)
             self._read[name] = at + len(data)
         return len(data)
+
+
+def _is_kept(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file(follow_symlinks=False) and is_encodable(entry.name)

@@ -117,7 +117,7 @@ async def _send_files(
 ) -> None:
     """Send what the attempts logged, whichever sweep they ran for, and samples of what they used."""
     with tempfile.TemporaryDirectory(prefix="monkey-") as name:
-        directory = Path(name)
+        directory = Path(name).resolve()  # noqa: ASYNC240 - a link above it, as /tmp of macOS is, is no job's
         for each in attempts:
             await _fetch(world, job, each, directory)
         cuts = await asyncio.to_thread(cut_history, attempts, directory)

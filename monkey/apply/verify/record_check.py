@@ -69,8 +69,9 @@ async def _fold_history(end: EndEntry, keys: Keys, job: str, store: Store, until
     """Return the summary of the attempts that the end's attempt continued, up to its own first step."""
     parts = parse_parts(end.history)
     with tempfile.TemporaryDirectory(prefix="monkey-verify-") as directory:
-        await restore_history(store, keys, job, parts, Path(directory))
-        return await asyncio.to_thread(summarize_history, parts, Path(directory), until, end.metrics.keys())
+        place = Path(directory).resolve()  # noqa: ASYNC240 - a link above it, as /tmp of macOS is, is no job's
+        await restore_history(store, keys, job, parts, place)
+        return await asyncio.to_thread(summarize_history, parts, place, until, end.metrics.keys())
 
 
 def compare_summary(recorded: Summary, files: Sequence[Summary]) -> RecordFault | None:

@@ -15,11 +15,11 @@ from monkey.apply.verify.verification_result import MISSING, EvidenceKind, Verif
 from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, KeyMissing, StoreError
 from monkey.protocol.layout import Keys
+from monkey.removal import remove_tree
 from monkey.store.content.objects import DAMAGED, spell_md5_key
 from monkey.transfer.code.extract import extract_snapshot
 from monkey.transfer.datasets.dataset import DIR, read_listing
 from monkey.transfer.download import LANES
-from monkey.tree_removal import remove_tree
 
 _CODE, _OID = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{32}(\.dir)?")
 _begin_md5 = functools.partial(hashlib.md5, usedforsecurity=False)

@@ -20,6 +20,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from monkey.concurrency import run_in_lanes
 from monkey.errors import KeyMissing, StoreMissing, StoreReplaced, StoreUnavailable
+from monkey.removal import remove_file
 from monkey.store.bucket.errors import StoreOperation, translate_bucket_error
 from monkey.store.bucket.object_names import ObjectNames, decode_object_name
 from monkey.store.bucket.url import BucketUrl
@@ -183,7 +184,7 @@ class BucketStore(Store):
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size <= _PART_BYTES:
-                data = file.read() if size <= _SMALL_BYTES else await asyncio.to_thread(path.read_bytes)
+                data = file.read() if size <= _SMALL_BYTES else await asyncio.to_thread(file.read)
                 await self._put(self._bulk, key, data)
                 return
             chunk = max(_PART_BYTES, -(-size // MOST_PARTS))
@@ -208,7 +209,7 @@ class BucketStore(Store):
                 os.replace(aside, path)
             except BaseException:
                 with suppress(OSError):
-                    aside.unlink()
+                    remove_file(aside)
                 raise
 
     async def _fetch(self, key: str, name: str, file: IO[bytes]) -> None:

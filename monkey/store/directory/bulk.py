@@ -14,11 +14,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from monkey.errors import StoreUnavailable
+from monkey.removal import remove_tree
 from monkey.store.content.hash_worker import Taken, Task, split_lots
 from monkey.store.content.hash_workers import HashWorkers, count_processors
 from monkey.store.content.large_files import copy_hashed
 from monkey.store.content.objects import MD5_PREFIX, Moved, SourceFile, make_refusal, spell_md5_key
-from monkey.store.directory.publish import remove_file
+from monkey.store.directory.publish import drop_aside
 from monkey.store.directory.root import DirectoryRoot
 from monkey.store.directory.sync import flush_together
 
@@ -166,12 +167,7 @@ class BulkWrite:
         """Remove what is aside: mostly an empty directory."""
         aside, self._aside = self._aside, ""
         if aside:
-            try:
-                os.rmdir(aside)  # noqa: PTH106
-            except OSError:
-                import shutil  # slow to import, and mostly not needed
-
-                shutil.rmtree(aside, ignore_errors=True)
+            remove_tree(aside)
 
     def _target(self, md5: str) -> str:
         """Return where the object goes; its directory is there, and remembered."""
@@ -207,7 +203,7 @@ class BulkWrite:
                 target = self._target(md5)
             os.replace(aside, target)  # noqa: PTH105
         except BaseException:
-            remove_file(aside)
+            drop_aside(aside)
             raise
         self._moved(1, 0)
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from monkey.errors import MonkeyError, StoreUnavailable
-from monkey.store.directory.publish import publish_aside, remove_file, remove_stale, write_aside
+from monkey.store.directory.publish import drop_aside, publish_aside, remove_stale, write_aside
 from monkey.store.directory.root import DirectoryRoot
 from monkey.store.directory.sync import DirectorySyncer
 
@@ -208,7 +208,7 @@ def remove_aside(write: PendingWrite) -> None:
             os.close(write.fd)
         write.fd = -1
     if write.temp:
-        remove_file(write.temp)
+        drop_aside(write.temp)
 
 
 def _answer(batch: Sequence[PendingWrite]) -> None:

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH105, PTH106, PTH108, PTH116
+# ruff: noqa: PTH105, PTH116
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """Written aside, then published: the only way in which a file gets under a key."""
 
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from monkey.atomic_write import write_all
+from monkey.removal import remove_empty_directory, remove_file
 from monkey.store.directory.root import DirectoryRoot
 
 #: Seconds without a change after which a file aside is taken for a dead writer's. (One that lives and loses its file
@@ -48,7 +49,7 @@ def write_aside(place: DirectoryRoot, data: bytes) -> tuple[str, int]:
         write_all(fd, data)
     except BaseException:
         os.close(fd)
-        remove_file(temp)
+        drop_aside(temp)
         raise
     return temp, fd
 
@@ -90,10 +91,10 @@ def _linked(temp: str, target: str) -> bool:
     return False
 
 
-def remove_file(path: str) -> None:
+def drop_aside(path: str) -> None:
     """Remove a file aside; whatever hinders that, it only takes space."""
     with contextlib.suppress(OSError):
-        os.unlink(path)
+        remove_file(path)
 
 
 def remove_stale(place: DirectoryRoot) -> None:
@@ -104,16 +105,20 @@ def remove_stale(place: DirectoryRoot) -> None:
 
 
 def _remove_older(directory: str, than: float) -> None:
-    with contextlib.suppress(OSError), os.scandir(directory) as found:
-        for entry in found:
-            with contextlib.suppress(OSError):
-                old = entry.stat(follow_symlinks=False).st_mtime < than
-                if entry.is_dir(follow_symlinks=False):
-                    _remove_older(entry.path, than)
-                    if old:
-                        os.rmdir(entry.path)
-                elif old:
-                    os.unlink(entry.path)
+    waiting, emptied = [directory], []
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as found:
+            for entry in found:
+                with contextlib.suppress(OSError):
+                    old = entry.stat(follow_symlinks=False).st_mtime < than
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                        emptied += [entry.path] if old else []
+                    elif old:
+                        remove_file(entry.path)
+    for path in reversed(emptied):  # what is below comes later
+        with contextlib.suppress(OSError):
+            remove_empty_directory(path)
 
 
 def copy_bytes(source: int, target: int) -> None:

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH105, PTH108, PTH116
+# ruff: noqa: PTH105, PTH116
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """The store in a directory: a local disk, or NFS. Crash-safe by shape: written aside, then linked or renamed.
 
@@ -13,14 +13,16 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Sequence
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monkey.errors import KeyMissing
+from monkey.removal import remove_file
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.directory.commit import GroupCommitter, PendingWrite, remove_aside
 from monkey.store.directory.listing import walk_keys
-from monkey.store.directory.publish import copy_bytes, open_aside, publish_aside, remove_file, write_aside
+from monkey.store.directory.publish import copy_bytes, drop_aside, open_aside, publish_aside, write_aside
 from monkey.store.directory.root import READ, DirectoryRoot
 from monkey.store.keys import check_prefix
 from monkey.store.replacement_stamp import stamp_file
@@ -92,7 +94,7 @@ class DirectoryStore(Store):
             raise self._place.translate(exc, key) from exc
         finally:
             if temp:
-                remove_file(temp)
+                drop_aside(temp)
 
     async def get(self, key: str) -> bytes:
         """See `Store.get`."""
@@ -121,8 +123,9 @@ class DirectoryStore(Store):
     async def delete(self, key: str) -> None:
         """See `Store.delete`."""
         try:
-            os.unlink(self._place.path(key))
-        except (FileNotFoundError, NotADirectoryError):
+            if not remove_file(self._place.path(key)):
+                self._place.check()
+        except NotADirectoryError:
             self._place.check()
         except OSError as exc:
             raise self._place.translate(exc, key) from exc
@@ -130,11 +133,12 @@ class DirectoryStore(Store):
     async def put_file(self, key: str, path: Path) -> None:
         """See `Store.put_file`; an OSError of `path` itself passes through."""
         write = PendingWrite(key, self._place.path(key), replace=True)
-        await _hop(os.stat(path).st_size, lambda: self._copy_in(write, path), lambda: remove_aside(write))
+        source = FileIO(path)  # closed by the thread, which may outlive us
+        await _hop(os.fstat(source.fileno()).st_size, lambda: self._copy_in(write, source), lambda: remove_aside(write))
         await self._committer.submit(write)
 
-    def _copy_in(self, write: PendingWrite, path: Path) -> None:
-        with path.open("rb", buffering=0) as source:
+    def _copy_in(self, write: PendingWrite, source: FileIO) -> None:
+        with source:
             try:
                 self._place.check()
                 write.temp, write.fd = open_aside(self._place)
@@ -176,7 +180,7 @@ class DirectoryStore(Store):
             found = os.stat(source)
             if stat.S_ISDIR(found.st_mode):
                 raise KeyMissing(key)
-            await _hop(found.st_size, lambda: _copy_out(source, aside), lambda: remove_file(aside))
+            await _hop(found.st_size, lambda: _copy_out(source, aside), lambda: drop_aside(aside))
         except OSError as exc:
             raise exc if exc.filename == aside else self._no(exc, key) from exc
         os.replace(aside, path)
@@ -209,7 +213,7 @@ def _copy_out(source: str, aside: str) -> None:
         finally:
             os.close(target)
     except BaseException:
-        remove_file(aside)
+        drop_aside(aside)
         raise
     finally:
         os.close(fd)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from monkey.errors import CorruptObject
+from monkey.removal import remove_tree
 from monkey.store.directory.sync import flush_directory, flush_file
 from monkey.transfer.code.code_manifest import (
     MAX_FILE,
@@ -24,7 +25,6 @@ from monkey.transfer.code.code_manifest import (
     is_inside,
     is_path,
 )
-from monkey.tree_removal import remove_tree
 
 #: Bytes of headers and padding that a tar may have beside its files.
 _OVERHEAD = 10_240 + MAX_FILES * 4096

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from monkey.errors import KeyMissing, StoreRefused, StoreUnavailable
+from monkey.removal import remove_tree
 from monkey.store.directory.commit import _MAX_BATCH
 from monkey.store.directory.publish import STALE, publish_aside, write_aside
 from monkey.store.directory.root import DirectoryRoot, translate_os_error
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
-from monkey.tree_removal import remove_tree
 from tests.loops import Run
 from tests.nested import nest
 
