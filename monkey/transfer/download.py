@@ -12,6 +12,7 @@ from pathlib import Path
 
 from monkey.concurrency import run_in_lanes
 from monkey.errors import KeyMissing, MonkeyError, StoreUnavailable
+from monkey.removal import remove_file
 from monkey.store.keys import is_encodable
 from monkey.store.store_port import Store
 from monkey.transfer.fetch_directory import FetchDirectory
@@ -98,7 +99,7 @@ class Download:
         except KeyMissing:
             self.brought.failed[file.path] = "it is not in the store any more"
         finally:
-            aside.unlink(missing_ok=True)
+            remove_file(aside)
 
 
 async def load_stored_file(store: Store, key: str, path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from monkey.errors import JobFailed
 from monkey.processes import process_tree
 from monkey.processes.process_tree import BUILD, MARK
+from monkey.removal import remove_file
 from monkey.spec.yaml.units import format_duration
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.single_flight import run_to_end
@@ -75,7 +76,7 @@ class EnvironmentBuild:
         """
         self._cache.trash(self._path)  # half-built, or its Python is gone
         # Never written over: somebody may read it.
-        self._log.unlink(missing_ok=True)
+        remove_file(self._log)
         try:
             try:
                 await self._steps(wanted)
@@ -83,12 +84,12 @@ class EnvironmentBuild:
                 await run_to_end(self._sweep)
             await run_to_end(os.sync)  # a cache outlives a loss of power, and is not read again to be verified
             (self._path / ".complete").write_text(f"{BUILDER}\n")
-            self._failed.unlink(missing_ok=True)
+            remove_file(self._failed)
         except BaseException as exc:
             self._cache.trash(self._path)
             if isinstance(exc, asyncio.CancelledError):
                 for file in (self._log, self._script, self._requirements):
-                    file.unlink(missing_ok=True)
+                    remove_file(file)
             if isinstance(exc, EnvironmentBuildFailed):
                 with contextlib.suppress(OSError):
                     self._log.replace(self._failed)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from monkey.errors import FleetError
+from monkey.removal import remove_file
 
 #: Seconds for which another process may hold the lock only to ask whether an agent lives.
 GLANCE = 1.0
@@ -31,7 +32,7 @@ class StateDirectory:
             self._acquire()
             os.truncate(self._lock, 0)
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
-            (directory / _GOODBYE_FILE).unlink(missing_ok=True)
+            remove_file(directory / _GOODBYE_FILE)
         except OSError as exc:
             raise FleetError(
                 f"the agent's directory {directory} cannot be used: {exc.strerror}",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from monkey.errors import KeyMissing
+from monkey.removal import remove_file
 from monkey.store.content.objects import Moved
 from monkey.store.store_port import Store
 from monkey.transfer.download import load_stored_file
@@ -61,7 +62,7 @@ class ObjectReader:
             self._moved(1, size)
             yield path
         finally:
-            path.unlink(missing_ok=True)
+            remove_file(path)
 
     async def compute_digest(self, key: str, begin: Callable[[], Digest] = hashlib.sha256) -> ObjectDigest | None:
         """Return the digest of an object; None where it is not in the store. Raises StoreError."""

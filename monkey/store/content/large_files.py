@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from monkey.atomic_write import write_all
+from monkey.removal import remove_file
 from monkey.store.content.hash_worker import CHANGED, CHUNK_BYTES, SPECIAL, read_signature
 from monkey.store.content.objects import SourceFile, make_refusal
 
@@ -45,7 +46,7 @@ def copy_hashed(source: SourceFile, aside: str, moved: Moved) -> str:
     try:
         return _with(source, lambda fd: _copied(fd, target, source.signature[0], lambda count: moved(0, count)))
     except BaseException:
-        os.unlink(aside)  # noqa: PTH108
+        remove_file(aside)
         raise
     finally:
         os.close(target)

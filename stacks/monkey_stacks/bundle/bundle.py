@@ -23,6 +23,7 @@ from monkey import __version__, origin
 from monkey.atomic_write import write_atomically
 from monkey.errors import FleetError
 from monkey.fleet.user_directories import open_cache_home
+from monkey.removal import remove_file
 from monkey.store.create import create_object
 from monkey.store.store_port import Store
 from monkey_stacks.bundle import wheels
@@ -136,7 +137,7 @@ def _fingerprint(found: list[importlib.metadata.Distribution], scheme: str, targ
 def _tidy(cache: Path) -> None:
     for kept in sorted(cache.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
         for path in (kept, kept.with_suffix(".tar.gz")):
-            path.unlink(missing_ok=True)
+            remove_file(path)
 
 
 async def publish_bundle(store: Store, bundle: Bundle) -> None:

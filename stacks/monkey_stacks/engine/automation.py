@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import sys
 import tempfile
 import warnings
@@ -16,6 +15,7 @@ from typing import Any
 from pulumi.automation import LocalWorkspace, ProjectBackend, ProjectSettings, Stack
 from pulumi.automation._stack import StackInitMode, UpdateSummary
 
+from monkey.removal import remove_tree
 from monkey_stacks.engine.engine_command import EngineDeadline, SupervisedPulumiCommand
 from monkey_stacks.engine.events import EventListener
 from monkey_stacks.engine.installation import PulumiCli, find_home, make_search_path
@@ -67,7 +67,7 @@ def _clear_stale() -> None:
         with contextlib.suppress(OSError, ValueError):
             pid = int(path.name.removeprefix(_PREFIX).partition("-")[0])
             if path.stat().st_uid == os.getuid() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
-                shutil.rmtree(path, ignore_errors=True)
+                remove_tree(path)
 
 
 class AutomationWorkspace:

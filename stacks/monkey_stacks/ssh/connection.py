@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any
 
 from monkey.errors import FleetError
+from monkey.removal import remove_empty_directory, remove_tree
 from monkey.spec.project.ssh_host import SshHost
 from monkey_stacks.ssh import errors
 
@@ -55,7 +56,7 @@ OPTIONS = {
 }
 #: The modules that an operation is made of, in an order in which each finds what it imports.
 _REMOTE_MODULES = (
-    *("monkey.fleet.agent_state", "monkey.fleet.gpus"),
+    *("monkey.fleet.agent_state", "monkey.fleet.gpus", "monkey.untrusted_files", "monkey.removal"),
     *("monkey_stacks.ssh.remote.paths", "monkey_stacks.ssh.remote.host_facts", "monkey_stacks.ssh.remote.keep_alive"),
     *("monkey_stacks.bundle.unpack", "monkey_stacks.ssh.remote.bundles", "monkey_stacks.ssh.remote.agents"),
     *("monkey_stacks.ssh.remote.authorized_keys", "monkey_stacks.ssh.remote.host_setup"),
@@ -115,7 +116,7 @@ class HostConnection:
                 subprocess.run(
                     [*self._ssh(), "-O", "exit", *self.host.words], capture_output=True, timeout=CONNECT, check=False
                 )
-            shutil.rmtree(self._sockets, ignore_errors=True)
+            remove_tree(self._sockets)
 
     def ask(self, operation: str, request: dict[str, Any], payload: Path | None = None, limit: float = SHORT) -> Any:
         """Do an operation of `there.main` and return its value; `payload`: a file that is sent after the request.
@@ -181,7 +182,7 @@ def _clear_stale() -> None:
         with contextlib.suppress(OSError, ValueError):
             if path.stat().st_uid == os.getuid() and not Path(f"/proc/{int(path.name.split('-')[2])}").exists():
                 # A connection that still is has a socket there; one that was killed, too.
-                shutil.rmtree(path) if time.time() - path.stat().st_mtime > STALE else path.rmdir()
+                (remove_tree if time.time() - path.stat().st_mtime > STALE else remove_empty_directory)(path)
 
 
 def _environment() -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from monkey.atomic_write import write_all
+from monkey.removal import remove_file
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.sftp_protocol import FileAttributes, SftpStatusError
 from monkey.store.sftp.wire.sftp_requests import SftpRequests, decode_data, decode_names, is_directory
@@ -117,7 +118,7 @@ async def save_remote(calls: SftpRequests, handle: bytes, path: str) -> bool:
         async for part in receive_chunks(calls, handle, 0, found.size):
             write_all(fd, part)
     except BaseException:
-        os.unlink(path)  # noqa: PTH108
+        remove_file(path)
         raise
     finally:
         os.close(fd)

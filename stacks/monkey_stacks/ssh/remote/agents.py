@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from monkey.fleet.agent_state import is_agent_alive, read_agent_pid
+from monkey.removal import remove_file
 from monkey_stacks.ssh.remote import keep_alive
 from monkey_stacks.ssh.remote.keep_alive import CRON, SYSTEMD
 from monkey_stacks.ssh.remote.paths import FleetDirectory, clear_tree
@@ -77,7 +78,7 @@ def start_agent(place: FleetDirectory, agent: Path, command: list[str], kept: st
     log = agent / "agent.log"
     begun = log.stat().st_size if log.exists() else 0
     for name in ("left-in-peace", "drain"):
-        (agent / name).unlink(missing_ok=True)
+        remove_file(agent / name)
     if kept == SYSTEMD:
         keep_alive.start_by_systemd(place, agent, command)
     else:

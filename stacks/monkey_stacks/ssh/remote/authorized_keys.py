@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from monkey.removal import remove_file
 from monkey_stacks.ssh.remote.host_facts import PROGRAM_SECONDS
 from monkey_stacks.ssh.remote.paths import hold_lock, make_directory, write_file
 
@@ -24,8 +25,8 @@ def make_pair(private: Path, comment: str) -> str:
         program = shutil.which("ssh-keygen")
         if program is None:
             raise KeygenMissing("there is no ssh-keygen")
-        private.unlink(missing_ok=True)
-        public.unlink(missing_ok=True)
+        remove_file(private)
+        remove_file(public)
         command = [program, "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(private)]
         run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROGRAM_SECONDS)
         if run.returncode:
@@ -66,5 +67,5 @@ def _change(mark: str, line: str | None) -> bool:
             mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
             # A link to where an administrator keeps it stays one.
             write_file(path.resolve(), after.encode(errors="surrogateescape"), mode)
-        path.with_name(".authorized_keys.monkey").unlink()
+        remove_file(path.with_name(".authorized_keys.monkey"))
     return changed

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from monkey.removal import remove_file
 from monkey_stacks.ssh.remote.host_facts import PROGRAM_SECONDS, read_environment
 from monkey_stacks.ssh.remote.paths import FleetDirectory, read_machine_id, remove_empty, write_file
 
@@ -93,12 +94,10 @@ def stop_by_systemd(place: FleetDirectory, agent: Path) -> bool:
     path, link = find_units() / name, find_units() / "default.target.wants" / name
     if not path.exists() and not link.is_symlink():
         return False
-    with contextlib.suppress(FileNotFoundError):
-        link.unlink()
+    remove_file(link)
     with contextlib.suppress(OSError):
         _systemctl("stop", name, patience=STOP + PROGRAM_SECONDS)
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
+    remove_file(path)
     with contextlib.suppress(OSError):
         _systemctl("daemon-reload")
         _systemctl("reset-failed")

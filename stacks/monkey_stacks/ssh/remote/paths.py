@@ -21,11 +21,12 @@ import hashlib
 import os
 import re
 import select
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from monkey.removal import remove_empty_directory, remove_file, remove_tree
 
 #: File that marks a directory as a cache (https://bford.info/cachedir/), and this one as ours.
 TAG = "CACHEDIR.TAG"
@@ -206,8 +207,7 @@ def write_file(path: Path, data: bytes, mode: int = 0o600) -> bool:
             return False
     make_directory(path.parent)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    with contextlib.suppress(FileNotFoundError):
-        aside.unlink()
+    remove_file(aside)
     try:
         fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         with open(fd, "wb") as file:  # noqa: PTH123
@@ -217,27 +217,18 @@ def write_file(path: Path, data: bytes, mode: int = 0o600) -> bool:
             os.fsync(fd)
         aside.replace(path)
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            aside.unlink()
+        remove_file(aside)
     return True
 
 
 def clear_tree(path: Path) -> None:
     """Remove a tree, even with read-only directories, as caches have them. Raises OSError."""
-    if path.is_symlink() or not path.is_dir():
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
-        return
-    for directory, _, _ in os.walk(path):
-        with contextlib.suppress(OSError):
-            os.chmod(directory, 0o700)  # noqa: PTH101
-    shutil.rmtree(path, ignore_errors=True)
-    if path.exists():
-        shutil.rmtree(path)
+    if not remove_tree(path):
+        raise OSError(errno.ENOTEMPTY, "cannot be removed wholly (it has another user's files, or a mount)", str(path))
 
 
 def remove_empty(*directories: Path) -> None:
     """Remove those of the directories that are empty."""
     for directory in directories:
         with contextlib.suppress(OSError):
-            directory.rmdir()
+            remove_empty_directory(directory)
