@@ -122,6 +122,18 @@ def test_the_log_of_a_job_is_held_against_its_files_and_the_journal(shop: Shop, 
         assert {first["kind"], second["kind"]} == {"record"}
         assert "loss: min 0.001" in (first["expected"], second["expected"])
         assert any("a journal" in one["found"] for one in (first, second))
+    for change in ({"outcome": "failed", "reason": "exit code 1"}, {"seconds": 7777.0}):
+        with kept(end):
+            end.write_text(json.dumps({**entry, **change}))
+            (wrong,) = verify(shop, job, code=1)["wrong"]
+            assert "a journal" in wrong["found"], change
+    revision = store / "projects/shop/sweeps/sweep/00000001"
+    with kept(revision):
+        written = json.loads(revision.read_bytes())
+        written["table"]["columns"]["i"]["values"][0] = 1000
+        revision.write_text(json.dumps(written))
+        (wrong,) = verify(shop, code=1)["wrong"]
+        assert wrong["key"].endswith("sweeps/sweep/00000001") and "the parameters" in wrong["expected"]
     for spoil in (cut, Path.unlink):
         with kept(end):
             spoil(end)

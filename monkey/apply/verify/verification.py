@@ -21,6 +21,7 @@ from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.layout import spell_number
 from monkey.protocol.status.store_snapshot import JobState, SweepView
 from monkey.protocol.sweeps.revision import Revision, decode_order
+from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.job.recipe import Recipe
 from monkey.transfer.download import LANES, check_path
 
@@ -52,6 +53,7 @@ class _Verification:
 
     async def run(self, jobs: Sequence[str]) -> VerificationResult:
         """Check these jobs of the sweep, and what they share."""
+        self._check_identities(jobs)
         for recipe in await self._list_recipes(jobs):
             await self._shared.check_code(recipe.code, self._directory)
             for oid in recipe.datasets.values():
@@ -61,6 +63,17 @@ class _Verification:
         self.result.size = self.reader.size
         self.result.wrong.sort(key=lambda one: (one.kind, one.key))
         return self.result
+
+    def _check_identities(self, jobs: Iterable[str]) -> None:
+        """Compare the jobs' ids with their parameters: an id is a hash of recipe and parameters."""
+        revision = self._view.state.revision
+        assert revision is not None  # the sweep was found
+        ids = assign_job_ids(revision.table, revision.recipe).ids
+        key = self._world.keys.sweep_log(revision.sweep) + spell_number(self._view.state.revision_at)
+        for job in jobs:
+            if (found := ids[revision.rows[job]]) != job:
+                expected = f"the parameters and the recipe of job {job}"
+                self.result.note(EvidenceKind.RECORD, key, expected, f"those of a job {found}", job)
 
     async def _list_recipes(self, jobs: Iterable[str]) -> list[Recipe]:
         """Return the recipes of the jobs: the sweep's, and those of adopted jobs that an earlier revision had."""
@@ -136,8 +149,11 @@ class _Verification:
         if fault := await check_record(end, self._world.keys, owner, self.reader):
             self.result.note(EvidenceKind.RECORD, f"{self._world.keys.out(owner, end.out)}metrics/", *fault, owner)
         seen = self._view.view(job)
-        same = seen.attempt != end.out or (seen.metrics == end.metrics and seen.outputs == end.outputs)
-        if not same and not seen.agent:
+        same = seen.attempt != end.out or (
+            (seen.metrics, seen.outputs, seen.seconds) == (end.metrics, end.outputs, round(end.total_seconds, 3))
+        )
+        well = (end.outcome is ClaimEnd.SUCCEEDED) == (seen.state is JobState.SUCCEEDED)
+        if not (same and well) and not seen.agent:
             expected, found = "what the job's end says, as `results` shows it", "a journal that says something else"
             self.result.note(EvidenceKind.RECORD, self._world.keys.job_log(owner), expected, found, owner)
 
