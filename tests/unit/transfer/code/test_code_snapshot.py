@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import itertools
 import os
 import shutil
 import subprocess
@@ -174,13 +175,13 @@ def test_a_file_without_rights_is_named(code: Path) -> None:
 
 def test_a_file_that_is_written_meanwhile_is_noticed(code: Path) -> None:
     busy, stop = code / "busy", threading.Event()
-    busy.write_bytes(bytes(20_000_000))
+    busy.write_bytes(bytes(MAX_FILE))  # so large that no reading of it is over before the writer has its turn
 
     def write_on() -> None:
-        with busy.open("r+b", buffering=0) as file:
-            while not stop.is_set():
-                file.seek(0)
-                file.write(b"x")
+        for n in itertools.count():
+            if stop.is_set():
+                return
+            os.utime(busy, ns=(n, n))  # a kernel's clock of files stands still for milliseconds
 
     writer = threading.Thread(target=write_on)
     writer.start()
