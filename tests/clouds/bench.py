@@ -8,10 +8,22 @@ from pathlib import Path
 from typing import TypeVar
 
 from monkey.store.open import open_store
+from monkey_stacks.aws import requirements as aws_requirements
 from monkey_stacks.engine.engine_outcome import EngineOutcome
 from monkey_stacks.engine.pulumi_engine import PulumiEngine
+from monkey_stacks.gcp import requirements as gcp_requirements
+from monkey_stacks.state.state_rules import StateRules
+from tests.clouds.aws import firewall, machines, network, roles, routes, storage
+from tests.clouds.gcp.kinds import KINDS
 
 T = TypeVar("T")
+
+_KINDS = [*(kind for module in (network, routes, firewall, roles, machines, storage) for kind in module.KINDS), *KINDS]
+#: What doubles know may be in the state.
+RULES = StateRules(
+    types={kind.token for kind in _KINDS},
+    settings={"aws": aws_requirements.STATE_RULES.settings["aws"], "gcp": gcp_requirements.STATE_RULES.settings["gcp"]},
+)
 
 
 class Bench:
@@ -25,7 +37,7 @@ class Bench:
         async def opened() -> T:
             store = await open_store(self.url, begin=True)
             try:
-                return await ask(PulumiEngine(store, "shop", "rig"))
+                return await ask(PulumiEngine(store, "shop", "rig", RULES))
             finally:
                 await store.close()
 

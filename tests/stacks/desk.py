@@ -18,7 +18,7 @@ from monkey.store.store_port import Store
 from monkey_stacks.engine.engine_outcome import EngineOutcome, EngineProgress
 from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from tests.acceptance.ledger import whole_lines
-from tests.stacks.paper import Paper, identify
+from tests.stacks.paper import RULES, Paper, identify
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Desk:
         return write
 
     def engine(self, store: Store) -> PulumiEngine:
-        return PulumiEngine(store, PROJECT, FLEET, self._say, self.seen.append, identify)
+        return PulumiEngine(store, PROJECT, FLEET, RULES, self._say, self.seen.append, identify)
 
     def _say(self, said: str) -> None:
         with (self.base / "said").open("a") as file:

@@ -13,6 +13,9 @@ from typing import Any
 
 from pulumi import Input, ResourceOptions
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
+from pulumi.dynamic.dynamic import serialize_provider
+
+from monkey_stacks.state.state_rules import StateRules
 
 #: Its type, as Pulumi says it.
 TYPE = "pulumi-python:dynamic/tests:Paper"
@@ -58,6 +61,11 @@ class Paper(Resource, module="tests", name="Paper"):
         self, name: str, path: Path, text: Input[str], seconds: float = 0.0, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__(PaperProvider(), name, {"path": str(path), "text": text, "seconds": seconds}, opts)
+
+
+RULES = StateRules(
+    types={TYPE}, settings={"pulumi-python": ()}, pickle=lambda: {TYPE: serialize_provider(PaperProvider())}
+)
 
 
 def identify(type_: str, inputs: Mapping[str, Any]) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from monkey.errors import FleetError
+from monkey.errors import CorruptObject
 from monkey_stacks.engine.engine_outcome import EngineOutcome
 from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from tests.stacks.desk import FLEET, PROJECT, Desk, Sheet
@@ -93,11 +93,12 @@ def test_no_plugin_is_fetched_on_the_word_of_a_state(desk: Desk, stranger: Stran
     for name, ask in [("evil", plan), ("aws", plan), ("gcp", plan), ("evil", apply), ("evil", PulumiEngine.destroy)]:
         Path(desk.url, KEY).write_bytes(honest)
         forge(desk, name, stranger.url)
-        with pytest.raises(FleetError) as raised:
+        with pytest.raises(CorruptObject) as raised:
             desk.run(ask)
         assert (stranger.asked, stranger.proof.exists()) == ([], False)
-        assert raised.value.message.startswith(f"{KEY} names a plugin of Pulumi's that monkey does not use: '{name}'")
-        assert stranger.url in raised.value.message
+        assert raised.value.message.startswith(
+            f"{KEY}: names a provider of Pulumi's that monkey does not use here: '{name}'"
+        )
         # No advice to install it, least of all from there.
-        assert "plugin install" not in str(raised.value) and "do not install" in (raised.value.hint or "")
+        assert "install" not in str(raised.value) and "put an older version" in (raised.value.hint or "")
     assert desk.written == {"a": "first"}

@@ -26,6 +26,7 @@ from monkey_stacks.cloud.rent_cost import RentalBounds
 from monkey_stacks.cloud.scaling import MachineGroup, ScalingPlan
 from monkey_stacks.cloud.slot_capacity import MachineType
 from monkey_stacks.engine.engine_outcome import Identify, ResourceChange
+from monkey_stacks.state.state_rules import StateRules
 
 
 def make_fleet(
@@ -49,6 +50,7 @@ class AwsApi:
     called: ClassVar[str] = "AWS"
     group_word: ClassVar[str] = "auto scaling group"
     type_key: ClassVar[str] = "instance_type"
+    rules: ClassVar[StateRules] = requirements.STATE_RULES
     secret_form: ClassVar[tuple[str, str]] = ("ssm:/PATH", "secretsmanager:NAME")
 
     @property
@@ -77,6 +79,10 @@ class AwsApi:
 
     def read_credentials(self) -> Mapping[str, str]:
         return self._at.keys()
+
+    @property
+    def pinned(self) -> Mapping[str, str]:
+        return {"region": self.provider.rented.region}
 
     def find_orphans(self, known: Known) -> tuple[Identify, list[str]]:
         things = inventory.list_stack(self._at, self._stack)

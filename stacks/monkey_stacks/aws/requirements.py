@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from monkey.errors import FleetError
@@ -21,6 +21,7 @@ from monkey_stacks.cloud import machine_settings
 from monkey_stacks.cloud.rent_cost import RentalBounds
 from monkey_stacks.cloud.slot_capacity import MachineType
 from monkey_stacks.engine.engine_outcome import StateResource
+from monkey_stacks.state.state_rules import StateRules, explain_misreading
 
 
 @dataclass(frozen=True)
@@ -89,18 +90,45 @@ def recall_requirements(known: Iterable[StateResource]) -> RentalBounds:
 
 def find_region(known: Iterable[StateResource]) -> str:
     """Return the region in which the state has machines; "" where that is not written down."""
+    return next(_list_regions(known), "")
+
+
+def _list_regions(known: Iterable[StateResource]) -> Iterator[str]:
     for each in known:
         arn = str(each.outputs.get("arn", "")).split(":")
-        if found := each.outputs.get("region") or (arn[3] if len(arn) > 3 else ""):
-            return str(found)
-    return ""
+        found = (each.inputs.get("region"), each.outputs.get("region"), arn[3] if len(arn) > 3 else "")
+        yield from map(str, filter(None, found))
 
 
 def check_region(region: str, known: Iterable[StateResource], fleet: str) -> None:
-    """Raise FleetError where the fleet is in another region: nothing there could be found from here."""
-    there = find_region(known)
-    if there and there != region:
+    """Raise FleetError where a part of the fleet is in another region: nothing there could be found from here."""
+    there = next((found for found in _list_regions(known) if found != region), "")
+    if there:
         raise FleetError(
             f"the machines of provider {fleet!r} are in {there}, and monkey.yaml says {region}",
             hint=f"`monkey destroy --fleet {fleet}` with region: {there} first; or add a provider for the new region",
         )
+
+
+def _inspect(resource: StateResource, project: str, fleet: str) -> str:
+    """Return what a plan could not read of a resource in the state; "" for nothing."""
+
+    def read_image(known: list[StateResource]) -> str:
+        tags = resource.inputs.get("tags") if resource.type == TYPES["launch-template"] else None
+        return find_kept_image(known, str((tags or {}).get(IMAGE)))
+
+    return explain_misreading(resource, (recall_requirements, find_region, read_image, _read_bounds))
+
+
+def _read_bounds(known: list[StateResource]) -> list[int]:
+    """Read the sizes of groups, as an audit does."""
+    return [int(each.inputs[name]) for each in known for name in ("minSize", "maxSize") if name in each.inputs]
+
+
+#: What the state of a fleet may have: Pulumi's library adds the settings that begin with "skip".
+STATE_RULES = StateRules(
+    "aws",
+    frozenset(TYPES.values()),
+    {"aws": ("region", "skipCredentialsValidation", "skipRegionValidation", "skipMetadataApiCheck")},
+    _inspect,
+)

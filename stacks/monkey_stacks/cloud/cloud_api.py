@@ -15,6 +15,7 @@ from monkey_stacks.cloud.rent_cost import RentalBounds
 from monkey_stacks.cloud.scaling import MachineGroup, ScalingPlan
 from monkey_stacks.cloud.slot_capacity import MachineType
 from monkey_stacks.engine.engine_outcome import Identify, ResourceChange, StateResource
+from monkey_stacks.state.state_rules import StateRules
 
 Known = Sequence[StateResource]
 
@@ -45,6 +46,12 @@ class CloudApi(Protocol):
     #: For monkey.yaml: the key of machines' types, and the form of a secret's place.
     type_key: ClassVar[str]
     secret_form: ClassVar[tuple[str, str]]
+    #: What the state of its fleets may have.
+    rules: ClassVar[StateRules]
+
+    @property
+    def pinned(self) -> Mapping[str, str]:
+        """Return the settings of Pulumi's provider that say where the fleet is."""
 
     def find_group(self) -> MachineGroup | None:
         """Return the group; None where there is none."""

@@ -19,7 +19,6 @@ from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
-from monkey_stacks import provider_types
 from monkey_stacks.bundle.publishing import publish_once
 from monkey_stacks.cloud import cloud_descriptions as words
 from monkey_stacks.cloud import departures, rent_cost, slot_capacity
@@ -260,13 +259,13 @@ class CloudFleet:
     async def _known(self) -> tuple[StateResource, ...]:
         """Return what Pulumi's state has."""
         store = self.opened()
-        known = await PulumiEngine(store, self.project, self.name).resources() if store is not None else ()
-        provider_types.check_provider_type(known, self.type, self.name)
-        return known
+        engine = PulumiEngine(store, self.project, self.name, self.api.rules) if store is not None else None
+        return await engine.resources() if engine is not None else ()
 
     async def _engine(self, say: Say, identify: Identify = identify_nothing) -> PulumiEngine:
         keys = await asyncio.to_thread(self.api.read_credentials)
-        return PulumiEngine(self._store, self.project, self.name, say, self._watch, identify, keys)
+        at = (self._store, self.project, self.name, self.api.rules)
+        return PulumiEngine(*at, say, self._watch, identify, keys, self.api.pinned)
 
     def _reader(self) -> SnapshotReader:
         if self._heard is None:

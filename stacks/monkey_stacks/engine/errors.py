@@ -18,11 +18,6 @@ _PULUMI_ERRORS: Sequence[Word] = [
         "somebody changed it by hand: `pulumi stack change-secrets-provider passphrase` there, and an empty passphrase",
     ),
     make_row(
-        r"the stack is currently locked by",
-        "Pulumi itself is at work on this state, or was and died: a lock of its own is there",
-        "wait for it; if nobody runs pulumi by hand there, remove what is below .pulumi/locks in the state",
-    ),
-    make_row(
         r"no (?:resource|language) plugin|could not find (?:plugin|latest version for provider)|"
         r"plugin .{0,80}(?:not found|missing)|"
         r"failed to load (?:resource |language )?plugin|pulumi-(?:resource|language)-\S+.{0,40}not found",
@@ -63,6 +58,15 @@ def translate_engine_error(
         return trouble
     return find_known_error("\n".join([*said, str(exc)]), key) or FleetError(
         f"Pulumi failed: {_last(said, str(exc))}", hint="what was done is known; apply goes on from there"
+    )
+
+
+def make_foreign_lock_error(locks: int) -> FleetError:
+    """Return the error for locks of Pulumi's own in the state: ours never write one."""
+    held = f"locked by {locks} lock{'s' * (locks != 1)} of its own"
+    return FleetError(
+        f"Pulumi itself is at work on this state, or was and died: {held}",
+        hint="wait for it; if nobody runs pulumi by hand there, remove what is below .pulumi/locks in the state",
     )
 
 

@@ -16,7 +16,7 @@ from monkey_stacks.engine.engine_outcome import (
     ResourceOp,
     Watch,
 )
-from monkey_stacks.engine.state import PROVIDER, parse_urn_name
+from monkey_stacks.state.state_judge import PROVIDER, parse_urn_name
 
 if TYPE_CHECKING:
     from pulumi.automation import EngineEvent

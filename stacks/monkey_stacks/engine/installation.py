@@ -102,6 +102,15 @@ def check_library() -> None:
         )
 
 
+def warn_of_missing_library() -> tuple[str, ...]:
+    """Warn where Pulumi's library for Python is missing: a plan does without, and an apply does not."""
+    try:
+        check_library()
+    except FleetError as exc:
+        return (f"warning: {exc.message}, so nothing can be applied from here: {exc.hint}",)
+    return ()
+
+
 def _candidates() -> Iterator[Path]:
     on_path = shutil.which("pulumi")
     if on_path:

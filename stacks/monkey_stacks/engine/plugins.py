@@ -55,6 +55,24 @@ def check_plugin(name: str) -> str:
     return f"plugin {name} v{version} at {path}"
 
 
+def select_version(package: str, recorded: str | None) -> dict[str, str]:
+    """Return the version with which Pulumi's provider works on a state: ours, whichever the state names.
+
+    Raises FleetError for a state of a newer one, which ours may not understand.
+    """
+    from semver import VersionInfo
+
+    if recorded is None or package not in _PLUGINS or find_spec(f"pulumi_{package}") is None:
+        return {}
+    ours = _wanted(package)
+    if VersionInfo.parse(recorded.removeprefix("v")) > VersionInfo.parse(ours):
+        raise FleetError(
+            f"the state of the machines was written with pulumi-{package} {recorded}, and this machine has {ours}",
+            hint=f"install that version of the package pulumi-{package}, or a newer one, where monkey is installed",
+        )
+    return {"version": ours}
+
+
 def _to_install(name: str, version: str) -> FleetError:
     there = f"PULUMI_HOME={shlex.quote(str(installation.find_home()))} " if os.environ.get("PULUMI_HOME") else ""
     return FleetError(

@@ -9,16 +9,17 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from monkey.errors import MonkeyError
 from monkey.fleet.fleet_port import Say, keep_silent
 from monkey.store.store_port import Store
-from monkey_stacks.engine import errors, installation, state
+from monkey_stacks.engine import errors, installation, plugins, state
 from monkey_stacks.engine.engine_outcome import EngineOutcome, Identify, StateResource, Watch, identify_nothing
 from monkey_stacks.engine.state import StackState
-from monkey_stacks.engine.state_bucket import StateBucket
+from monkey_stacks.engine.state_bucket import LOCKS, StateBucket
 from monkey_stacks.locking.state_lock import LockHolders, StateLock, make_lock_lost_error
+from monkey_stacks.state.state_rules import StateRules
 
 if TYPE_CHECKING:
     from monkey_stacks.engine.automation import AutomationWorkspace, Program
@@ -39,6 +40,8 @@ class PulumiEngine:
     store: Store
     project: str
     fleet: str
+    #: What its state may have.
+    rules: StateRules
     #: Told of what a person waits for.
     say: Say = keep_silent
     #: Told of each step, in a thread of Pulumi's.
@@ -47,6 +50,8 @@ class PulumiEngine:
     identify: Identify = identify_nothing
     #: What plugins find in their environment besides ours. Never written anywhere; the place for paths of secrets.
     env: Mapping[str, str] = field(default_factory=dict)
+    #: Settings of Pulumi's provider that the state cannot change: where the fleet is.
+    pinned: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def keys(self) -> LockHolders:
@@ -56,10 +61,14 @@ class PulumiEngine:
     async def resources(self) -> tuple[StateResource, ...]:
         """Return what there is, by the state: asks no provider, and starts no Pulumi.
 
-        Raises StoreError, CorruptObject.
+        Raises StoreError, CorruptObject, FleetError.
         """
-        found = await state.read_state(self._space(dry=True), self.project, self.fleet)
+        found = await self.read(self._space(dry=True))
         return found.resources if found is not None else ()
+
+    async def read(self, space: StateBucket) -> StackState | None:
+        """Return the state, judged; None where there is none. Raises StoreError, CorruptObject, FleetError."""
+        return await state.read_state(space, self.project, self.fleet, self.rules)
 
     async def preview(self, program: Program, *, refresh: bool = False) -> EngineOutcome:
         """Return what `up` would do; writes nothing, locks nothing. Raises FleetError, StoreError.
@@ -102,6 +111,8 @@ class PulumiEngine:
         waited = await lock.acquire(self.say)
         try:
             space = self._space(dry=False, allowed=lock.valid)
+            if theirs := await space.list_stored(LOCKS):
+                raise errors.make_foreign_lock_error(len(theirs))
             async with self._session(found, space, tether, lock.place) as session:
                 session.waited, session.valid = waited, lock.valid
                 yield session
@@ -173,7 +184,7 @@ class EngineSession:
 
     async def destroy(self) -> EngineOutcome:
         """Take everything away, and the state with it, unless something would not go."""
-        if await state.read_state(self.space, self.engine.project, self.engine.fleet) is None:
+        if await self.engine.read(self.space) is None:
             return EngineOutcome()
         warnings, _ = await self._open()
         done = await self._destroy(())
@@ -192,17 +203,24 @@ class EngineSession:
         return EventListener(watch)
 
     async def _open(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Take the stack, repaired; returns warnings, and what is to be deleted first."""
+        """Take the stack, judged and repaired; returns warnings, and what is to be deleted first."""
         project, fleet = self.engine.project, self.engine.fleet
-        found = await state.read_state(self.space, project, fleet)
+        found = await self.engine.read(self.space)
         warnings, leftovers = await self._mend(found) if found is not None else ((), ())
         await self._run(lambda: self.runs.open(project, fleet, self.bridge.url, new=found is None))
         return warnings, leftovers
+
+    def _settle(self, package: str, found: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of Pulumi's provider: the state says neither where it works nor which program it is."""
+        kept = {name: value for name, value in found.items() if name != "version"}
+        return {**kept, **self.engine.pinned, **plugins.select_version(package, found.get("version"))}
 
     async def _mend(self, found: StackState) -> tuple[tuple[str, ...], tuple[str, ...]]:
         mended = found.mend(self.engine.identify)
         if mended.changed:
             await self.space.put(found.key, found.encode())
+        found.give_own(self.engine.rules.pickle(), self._settle)
+        self.space.show(found.key, found.encode())
         warnings = [
             f"making {name} was cut off, and what is there of it cannot be found by us: look whether it is there"
             for name in mended.forgotten

@@ -20,14 +20,12 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from monkey.errors import KeyMissing, StoreError
-from monkey_stacks.engine.state_bucket import StateBucket
+from monkey_stacks.engine.state_bucket import LARGEST, StateBucket
 
 _T = TypeVar("_T")
 
 #: Seconds that one access of the store may take; Pulumi tries again, many times.
 _PATIENCE_SECONDS = 60.0
-#: Largest number of bytes of an object. Pulumi's client would send more in parts, which this server does not join.
-LARGEST = 5 << 20
 #: Bytes that Amazon's chunks may add to an object, and digits that the length of all of it may have.
 _CHUNK_OVERHEAD, _MAX_DIGITS = 1 << 20, 9
 

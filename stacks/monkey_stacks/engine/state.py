@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from monkey.errors import CorruptObject, KeyMissing
+from monkey.errors import KeyMissing
 from monkey_stacks.engine.engine_outcome import Identify, StateResource
 from monkey_stacks.engine.state_bucket import STACKS, StateBucket
+from monkey_stacks.state.state_judge import (
+    LEFT,
+    PROVIDER,
+    PROVIDERS,
+    PULUMI,
+    StatePlace,
+    judge_state,
+    parse_urn_name,
+    read_resource,
+    strip_provider,
+)
+from monkey_stacks.state.state_rules import StateRules
 
-#: The pickled provider of a dynamic resource.
-PROVIDER = "__provider"
 #: The error that makes the engine update a resource that seems unchanged.
 INTERRUPTED = "interrupted"
-#: The hint for a state that cannot be read.
-_TORN = "bring back an older version of it, or remove all below {} in the store: apply then finds what is there"
-#: Ends the names of resources that a replacement left. They keep it until they are gone, after any interruptions.
-_LEFT = re.compile(r"~left\d+\Z")
 
 
 @dataclass
@@ -35,10 +40,10 @@ class RepairedState:
 
 
 class StackState:
-    """The state of one stack, as the store has it."""
+    """The state of one stack, as it was judged."""
 
     def __init__(self, key: str, body: dict[str, Any]) -> None:
-        """Take the parsed state `body` that is under `key`."""
+        """Take the judged state `body` that is under `key`."""
         self.key, self._body = key, body
 
     @property
@@ -50,7 +55,15 @@ class StackState:
         """Return the resources that programs made, without Pulumi's own; one with a pending operation comes once."""
         pending = {op["resource"]["urn"]: op["resource"] for op in self._pending}
         known = {raw["urn"]: raw for raw in self._latest.get("resources") or []}
-        return tuple(_resource(raw, urn in pending) for urn, raw in {**pending, **known}.items() if _ours(raw))
+        return tuple(
+            read_resource(raw, pending=urn in pending) for urn, raw in {**pending, **known}.items() if _is_ours(raw)
+        )
+
+    @property
+    def entries(self) -> tuple[StateResource, ...]:
+        """Return all that Pulumi could change: several entries may have the same URN, and one of them is to go."""
+        raws = [*(self._latest.get("resources") or []), *(op["resource"] for op in self._pending)]
+        return tuple(read_resource(raw) for raw in raws if _is_ours(raw))
 
     @property
     def _pending(self) -> list[dict[str, Any]]:
@@ -70,7 +83,7 @@ class StackState:
         pending, mended = self._pending, RepairedState(bool(self._pending))
         resources = self._latest.get("resources") or []
         for raw in resources:
-            if _LEFT.search(raw["urn"]):
+            if LEFT.search(raw["urn"]):
                 mended.leftovers.append(raw["urn"])
             elif raw.pop("delete", False):
                 self._part(raw, mended)
@@ -85,12 +98,24 @@ class StackState:
             self._latest["pending_operations"] = []
         return mended
 
+    def give_own(self, pickles: Mapping[str, str], settle: Callable[[str, Mapping[str, Any]], dict[str, Any]]) -> None:
+        """Put in what Pulumi runs by: our pickled providers, by types, and our settings of Pulumi's providers.
+
+        `settle` returns the settings of a package's provider, given those that the state has.
+        """
+        for raw in [*(self._latest.get("resources") or []), *(op["resource"] for op in self._pending)]:
+            for part in ("inputs", "outputs"):
+                if raw["type"] in pickles and part in raw:
+                    raw[part][PROVIDER] = pickles[raw["type"]]
+                elif raw["type"].startswith(PROVIDERS) and part in raw:
+                    raw[part] = settle(raw["type"].removeprefix(PROVIDERS), raw[part])
+
     def _adopt(self, raw: dict[str, Any], live: Mapping[str, Any], identify: Identify, mended: RepairedState) -> None:
         if not raw.get("custom"):
             return
         inputs, there = raw.get("inputs") or {}, live.get(raw["urn"])
         # It has an id where it was made, and only what became of it was not written down before another step was.
-        found = raw.get("id") or identify(raw["type"], _plain(inputs))
+        found = raw.get("id") or identify(raw["type"], strip_provider(inputs))
         if found is None:
             mended.forgotten.append(parse_urn_name(raw["urn"]))
         elif found and (there is None or there.get("id") != found):
@@ -112,38 +137,19 @@ def spell_state_key(project: str, stack: str) -> str:
     return f"{STACKS}{project}/{stack}.json"
 
 
-async def read_state(space: StateBucket, project: str, stack: str) -> StackState | None:
-    """Return the state of a stack; None where there is none yet. Raises CorruptObject where it cannot be read."""
+async def read_state(space: StateBucket, project: str, stack: str, rules: StateRules) -> StackState | None:
+    """Return the judged state of a stack; None where there is none yet.
+
+    Raises CorruptObject where it cannot be read or is not ours, and FleetError for another type of provider's.
+    """
     key = spell_state_key(project, stack)
     try:
-        data = await space.get(key)
+        data = await space.load(key)
     except KeyMissing:
         return None
-    try:
-        body = json.loads(data)
-        state = StackState(key, body)
-        _ = state.resources
-    except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise CorruptObject(
-            f"{space.prefix}{key}", f"not a state of Pulumi's ({exc!r})", _TORN.format(space.prefix)
-        ) from exc
-    return state
+    place = StatePlace(project, stack, f"{space.prefix}{key}", space.prefix)
+    return StackState(key, judge_state(data, place, rules))
 
 
-def _ours(raw: Mapping[str, Any]) -> bool:
-    return not raw["type"].startswith("pulumi:")
-
-
-def _resource(raw: Mapping[str, Any], pending: bool) -> StateResource:
-    cut = pending or bool(raw.get("initErrors"))
-    inputs, outputs = _plain(raw.get("inputs") or {}), _plain(raw.get("outputs") or {})
-    return StateResource(raw["type"], parse_urn_name(raw["urn"]), raw.get("id", ""), inputs, outputs, cut)
-
-
-def _plain(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in properties.items() if name != PROVIDER}
-
-
-def parse_urn_name(urn: str) -> str:
-    """Return the name that a program gave to the resource with this URN."""
-    return _LEFT.sub("", urn.rpartition("::")[2])
+def _is_ours(raw: Mapping[str, Any]) -> bool:
+    return not raw["type"].startswith(PULUMI)

@@ -1,4 +1,8 @@
-"""Where Pulumi's state lies: a prefix of the project's own store, seen as the bucket that Pulumi wants."""
+"""Where Pulumi's state lies: a prefix of the project's own store, seen as the bucket that Pulumi wants.
+
+Pulumi sees what it wrote itself, and the state that was judged. It sees nothing else that is in the store. Otherwise a
+forged state in another layout, or a compressed one, would be read in place of the judged one.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ from monkey.store.store_port import Store
 #: Pulumi's own directories in its state.
 ROOT = ".pulumi/"
 LOCKS, HISTORY, BACKUPS, STACKS = (f"{ROOT}{name}/" for name in ("locks", "history", "backups", "stacks"))
+#: Largest number of bytes of an object. Pulumi's client would send more in parts, which its endpoint does not join.
+LARGEST = 5 << 20
 #: How many updates' history and backups are kept.
 _KEPT = 5
 #: In the names of both: STACK-NANOSECONDS.history.json, STACK-NANOSECONDS.checkpoint.json, STACK.NANOSECONDS.json.
@@ -21,7 +27,7 @@ _WHEN = re.compile(r"[.-](\d{10,})\.[^/]*\Z")
 
 
 class StateBucket:
-    """One stack's state. What is not to reach the store, or may not, stays in memory.
+    """One stack's state, as Pulumi sees it, and in the store. What is not to reach the store stays in memory.
 
     Pulumi's own locks never reach it: a log of ours locks the state, and knows when a holder is dead.
     """
@@ -30,28 +36,34 @@ class StateBucket:
         """Read from `store` below `prefix`. `dry`: write nothing there; else only while it is `allowed`."""
         self._store, self._prefix = store, prefix
         self._dry, self._allowed = dry, allowed
-        #: None for what was deleted here and is still in the store.
-        self._over: dict[str, bytes | None] = {}
+        self._seen: dict[str, bytes] = {}
 
     @property
     def prefix(self) -> str:
         """Where all of it is in the store."""
         return self._prefix
 
-    async def get(self, key: str) -> bytes:
-        """Return an object; raises KeyMissing."""
-        if key in self._over:
-            data = self._over[key]
-            if data is None:
-                raise KeyMissing(key)
-            return data
+    async def load(self, key: str) -> bytes:
+        """Return an object as the store has it, which Pulumi must not see before it is judged; raises KeyMissing."""
         return await self._store.get(self._prefix + key)
+
+    async def get(self, key: str) -> bytes:
+        """Return an object that Pulumi may see; raises KeyMissing."""
+        if key not in self._seen:
+            raise KeyMissing(key)
+        return self._seen[key]
+
+    def show(self, key: str, data: bytes) -> None:
+        """Have Pulumi see an object, and leave the store as it is."""
+        self._seen[key] = data
 
     async def put(self, key: str, data: bytes) -> None:
         """Write an object; the state itself durably. Raises StoreRefused where we no longer hold the lock."""
-        if self._apart(key):
-            self._over[key] = data
-            return
+        if not self._apart(key):
+            await self._write(key, data)
+        self.show(key, data)
+
+    async def _write(self, key: str, data: bytes) -> None:
         self._check()
         if not (key.startswith(STACKS) and key.endswith(".json")):
             await self._store.put(self._prefix + key, data)
@@ -63,29 +75,24 @@ class StateBucket:
 
     async def delete(self, key: str) -> None:
         """Remove an object, if it is there."""
-        if self._apart(key):
-            self._over[key] = None
-            return
-        self._check()
-        await self._store.delete(self._prefix + key)
+        if not self._apart(key):
+            self._check()
+            await self._store.delete(self._prefix + key)
+        self._seen.pop(key, None)
 
     async def list(self, prefix: str) -> dict[str, int]:
-        """Return keys with their sizes, sorted."""
-        found = {
-            item.key.removeprefix(self._prefix): item.size for item in await self._store.list(self._prefix + prefix)
-        }
-        for key, data in self._over.items():
-            if key.startswith(prefix) and data is not None:
-                found[key] = len(data)
-            elif data is None:
-                found.pop(key, None)
-        return dict(sorted(found.items()))
+        """Return the keys that Pulumi may see with their sizes, sorted."""
+        return {key: len(data) for key, data in sorted(self._seen.items()) if key.startswith(prefix)}
+
+    async def list_stored(self, prefix: str) -> tuple[str, ...]:
+        """Return the keys that the store has."""
+        return tuple(item.key.removeprefix(self._prefix) for item in await self._store.list(self._prefix + prefix))
 
     async def prune(self) -> None:
         """Keep of history and backups the newest few: each update adds three objects for ever."""
         for root in (HISTORY, BACKUPS):
             updates: dict[int, list[str]] = {}
-            for key in await self.list(root):
+            for key in await self.list_stored(root):
                 if found := _WHEN.search(key):
                     updates.setdefault(int(found[1]), []).append(key)
             for when in sorted(updates)[:-_KEPT]:
@@ -94,7 +101,7 @@ class StateBucket:
 
     async def clear(self) -> None:
         """Remove everything."""
-        for key in await self.list(""):
+        for key in await self.list_stored(""):
             await self.delete(key)
 
     def _apart(self, key: str) -> bool:

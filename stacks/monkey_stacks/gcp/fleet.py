@@ -25,6 +25,7 @@ from monkey_stacks.gcp.api import catalog, errors, group, inventory
 from monkey_stacks.gcp.api.account import GcpAccount, open_account
 from monkey_stacks.gcp.api.naming import GcpStack, name_stack
 from monkey_stacks.gcp.requirements import GcpRequirements
+from monkey_stacks.state.state_rules import StateRules
 
 
 def make_fleet(
@@ -48,6 +49,7 @@ class GcpApi:
     called: ClassVar[str] = "Google"
     group_word: ClassVar[str] = "managed instance group"
     type_key: ClassVar[str] = "machine_type"
+    rules: ClassVar[StateRules] = requirements.STATE_RULES
     secret_form: ClassVar[tuple[str, str]] = ("NAME", "projects/P/secrets/NAME")
 
     @property
@@ -76,6 +78,10 @@ class GcpApi:
 
     def read_credentials(self) -> Mapping[str, str]:
         return self._at.keys()
+
+    @property
+    def pinned(self) -> Mapping[str, str]:
+        return {"project": self.provider.rented.gcp_project, "region": self.provider.rented.region}
 
     def find_orphans(self, known: Known) -> tuple[Identify, list[str]]:
         found = group_changes.find_all_orphans(self._at, self._stack, known)

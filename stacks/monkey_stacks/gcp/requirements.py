@@ -20,9 +20,10 @@ from monkey_stacks.gcp import desired_resources, machine_rights
 from monkey_stacks.gcp.api import catalog
 from monkey_stacks.gcp.api.account import GcpAccount
 from monkey_stacks.gcp.api.group import parse_time
-from monkey_stacks.gcp.api.inventory import TYPES
+from monkey_stacks.gcp.api.inventory import REGISTERED, TYPES
 from monkey_stacks.gcp.api.naming import IMAGE, GcpStack
 from monkey_stacks.gcp.desired_resources import GcpFleetPlan
+from monkey_stacks.state.state_rules import StateRules, explain_misreading
 
 
 @dataclass(frozen=True)
@@ -154,3 +155,18 @@ def check_place(cloud: CloudSettings, known: Sequence[StateResource], fleet: str
 
 def _of(known: Sequence[StateResource], kind: str) -> list[StateResource]:
     return [each for each in known if each.type == TYPES[kind]]
+
+
+def _inspect(resource: StateResource, project: str, fleet: str) -> str:
+    """Return what a plan could not read of a resource in the state; "" for nothing."""
+
+    def read_image(known: list[StateResource]) -> str:
+        metadata = resource.inputs.get("metadata") or {}
+        return find_kept_image(known, str(metadata.get(IMAGE)))
+
+    readers = (recall_requirements, find_place, list_kept_zones, read_image)
+    return explain_misreading(resource, (*readers, lambda known: desired_resources.find_end_time(None, known)))
+
+
+#: What the state of a fleet may have: Pulumi's library adds a zone where the environment names one.
+STATE_RULES = StateRules("gcp", REGISTERED, {"gcp": ("project", "region", "zone")}, _inspect)

@@ -1,6 +1,6 @@
 """The fleet of the lab's own hosts: Pulumi converges them over SSH to what monkey.yaml says.
 
-Pulumi's library is an extra, and takes 0.3 s to import. Only functions that plan or change hosts load it.
+A plan looks at the hosts and reads the state as data. Pulumi and its library, which is an extra, only change hosts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,9 +20,10 @@ from monkey.fleet.secret_values import SecretValues
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
-from monkey_stacks import provider_types, store_credentials
+from monkey_stacks import store_credentials
 from monkey_stacks.bundle.bundle import describe_version
-from monkey_stacks.engine.engine_outcome import ChangeStage, EngineOutcome, EngineProgress, ResourceOp, StateResource
+from monkey_stacks.engine.engine_outcome import ChangeStage, EngineProgress, ResourceOp, StateResource
+from monkey_stacks.engine.installation import warn_of_missing_library
 from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from monkey_stacks.ssh import machine_audit, reachability, relocation
 from monkey_stacks.ssh.descriptions import (
@@ -32,8 +33,18 @@ from monkey_stacks.ssh.descriptions import (
     describe_machine_change,
     warn_of_unusable_hosts,
 )
-from monkey_stacks.ssh.host_resource import DRIFT, ProviderEnvironment, make_identity
+from monkey_stacks.ssh.host_resource import (
+    HOST_TYPE,
+    ProviderEnvironment,
+    inspect_host_record,
+    list_host_changes,
+    make_host_inputs,
+    make_identity,
+    preview_outputs,
+    refresh_outputs,
+)
 from monkey_stacks.ssh.host_state import HostPlan
+from monkey_stacks.state.state_rules import StateRules
 from monkey_stacks.store_credentials import StoreCredentials
 
 #: Largest number of bytes of secrets and credentials together: Linux takes no longer variable.
@@ -45,6 +56,16 @@ _DONE = {
     ResourceOp.REPLACE: "moved",
     ResourceOp.DELETE: "everything taken away",
 }
+
+
+def _pickle() -> dict[str, str]:
+    from monkey_stacks.ssh import program  # loads Pulumi's library
+
+    return {HOST_TYPE: program.serialize_host_provider()}
+
+
+#: What the state of hosts may have.
+STATE_RULES = StateRules("ssh", {HOST_TYPE}, {"pulumi-python": ()}, inspect_host_record, _pickle)
 
 
 def make_fleet(
@@ -86,17 +107,12 @@ class SshFleet:
         seen, fresh = await asyncio.gather(self._found(known, handed), self._look([*new, *moved]))
         check_apart({**{host: seen[host] for host in hosts if host in seen}, **fresh})
         seen |= {host: relocation.add_move_trouble(fresh.pop(host), seen[host]) for host in moved}
-        if _are_so(inputs, known, seen):
-            return FleetForecast(len(known), len(known), (), notes, told)
-        # Where nothing is set up yet, the looks have told all.
-        outcome = await self._foresee(inputs, handed, seen) if known else EngineOutcome()
         changes = [describe_creation(host, told_of) for host, told_of in fresh.items()]
-        changes += [
-            describe_machine_change(each, seen.get(each.name, {})) for each in outcome.changed if each.name not in new
-        ]
+        changes += [describe_machine_change(each, seen[each.name]) for each in list_host_changes(inputs, known, seen)]
         order = [*hosts, *known]
         changes.sort(key=lambda each: order.index(each.machine))
-        notes = (*notes, *outcome.warnings, *warn_of_unusable_hosts(hosts, changes))
+        lacking = warn_of_missing_library() if changes else ()
+        notes = (*notes, *warn_of_unusable_hosts(hosts, changes), *lacking)
         return FleetForecast(len(known), len(hosts), tuple(changes), notes, told)
 
     async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
@@ -167,7 +183,6 @@ class SshFleet:
         if self.opened() is None:
             return {}
         known = await self._engine(None, None).resources()
-        provider_types.check_provider_type(known, self.type, self.name)
         return {resource.name: resource for resource in known}
 
     def _hosts(self, work: FleetWork, known: Iterable[str]) -> list[str]:
@@ -179,34 +194,23 @@ class SshFleet:
         self, known: Mapping[str, StateResource], handed: ProviderEnvironment
     ) -> dict[str, dict[str, Any]]:
         """Look at all hosts that have an agent, at once; return their outputs, by host."""
-        from monkey_stacks.ssh import program as resources
-
         asked = [{**each.inputs, **each.outputs} for each in known.values()]
-        told = await asyncio.gather(*(asyncio.to_thread(resources.refresh_outputs, props, handed) for props in asked))
+        told = await asyncio.gather(*(asyncio.to_thread(refresh_outputs, props, handed) for props in asked))
         return dict(zip(known, told, strict=True))
 
-    async def _foresee(
-        self, inputs: Sequence[Mapping[str, Any]], handed: ProviderEnvironment, seen: Mapping[str, Mapping[str, Any]]
-    ) -> EngineOutcome:
-        """Return what Pulumi would do; `seen`: the hosts' outputs. For very many hosts, Pulumi looks by itself."""
-        from monkey_stacks.ssh import program as resources
-
-        engine = self._engine(_with_seen(handed, seen), None)
-        return await engine.preview(resources.make_program(inputs), refresh=True)
-
     async def _look(self, hosts: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Look at hosts that have no agent yet, at once, since Pulumi does not; return their outputs, by host."""
-        from monkey_stacks.ssh import program as resources
-
+        """Look at hosts that have no agent yet, at once; return their outputs, by host."""
         wanted = self._wanted()
-        told = await asyncio.gather(*(asyncio.to_thread(resources.preview_outputs, host, wanted) for host in hosts))
+        told = await asyncio.gather(*(asyncio.to_thread(preview_outputs, host, wanted) for host in hosts))
         return dict(zip(hosts, told, strict=True))
 
     def _engine(self, handed: ProviderEnvironment | None, say: Say | None) -> PulumiEngine:
         store = self.opened()
         assert store is not None
         env = handed.environment if handed is not None else {}
-        return PulumiEngine(store, self.project, self.name, say or keep_silent, self._watch, _identify, env)
+        return PulumiEngine(
+            store, self.project, self.name, STATE_RULES, say or keep_silent, self._watch, _identify, env
+        )
 
     def _watch(self, step: EngineProgress) -> None:
         """Report a step that has ended; called in Pulumi's threads."""
@@ -230,11 +234,9 @@ class SshFleet:
         )
 
     def _inputs(self, hosts: Iterable[str]) -> list[dict[str, Any]]:
-        from monkey_stacks.ssh import program as resources
-
         wanted = self._wanted()
         agent = describe_version(wanted.scheme)
-        return [resources.make_host_inputs(host, wanted, agent) for host in hosts]
+        return [make_host_inputs(host, wanted, agent) for host in hosts]
 
     def _handed(self, work: FleetWork, given: StoreCredentials) -> ProviderEnvironment:
         """Return the secrets and credentials that hosts get, and that no state keeps. Raises FleetError."""
@@ -247,30 +249,12 @@ class SshFleet:
             except FleetError:
                 kept.append(name)
         handed = ProviderEnvironment(values, tuple(kept), given.variables, idle=not work.jobs)
-        if not _fits(handed):
+        if len(json.dumps(handed.environment)) > _MOST:
             raise FleetError(
                 f"the secrets of provider {self.name!r} are too long: expected {_MOST:,} bytes in all at most",
                 hint="keep long ones in a file on the hosts, and its name in the secret",
             )
         return handed
-
-
-def _are_so(
-    inputs: Sequence[Mapping[str, Any]], known: Mapping[str, StateResource], seen: Mapping[str, Mapping[str, Any]]
-) -> bool:
-    """Return whether all hosts are as they were left, and as they should be: then Pulumi is not needed."""
-    there = {name: dict(each.inputs) for name, each in known.items() if not each.interrupted}
-    return there == {each["host"]: each for each in inputs} and not any(each[DRIFT] for each in seen.values())
-
-
-def _with_seen(handed: ProviderEnvironment, seen: Mapping[str, Mapping[str, Any]]) -> ProviderEnvironment:
-    """Return the provider's environment with the hosts' outputs, unless that is too long for a variable."""
-    told = replace(handed, seen=seen)
-    return told if _fits(told) else handed
-
-
-def _fits(handed: ProviderEnvironment) -> bool:
-    return len(json.dumps(handed.environment)) <= _MOST
 
 
 def _identify(type_: str, inputs: Mapping[str, Any]) -> str:

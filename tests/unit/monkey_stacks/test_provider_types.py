@@ -1,4 +1,4 @@
-"""What a state names must be what its type of provider makes."""
+"""A state of another type of provider's is told from one that was forged."""
 
 from __future__ import annotations
 
@@ -6,29 +6,20 @@ import pytest
 
 from monkey.errors import FleetError
 from monkey_stacks import provider_types
-from monkey_stacks.engine.engine_outcome import StateResource
 
-HOST = StateResource("pulumi-python:dynamic/monkey_stacks.ssh.program:Host", "gpu1", "1")
-GROUP = StateResource("aws:autoscaling/group:Group", "group", "2")
-
-
-def test_what_the_type_of_provider_makes_is_taken() -> None:
-    provider_types.check_provider_type((HOST, HOST), "ssh", "lab")
-    provider_types.check_provider_type((), "gcp", "lab")
+HOST, GROUP, THING = "pulumi-python:dynamic/monkey:Host", "aws:autoscaling/group:Group", "evil:index:Thing"
 
 
 @pytest.mark.parametrize(
-    ("known", "expected"),
-    [
-        ([GROUP], "provider 'lab' is of type ssh now, and has machines of type aws still"),
-        ([HOST, GROUP], "names 'group' of type 'aws:autoscaling/group:Group', which monkey does not make"),
-        (
-            [HOST, StateResource("evil:index:Thing", "thing", "3")],
-            r"machines/lab/state .* names 'thing' of type 'evil:",
-        ),
-        ([StateResource("evil:index:Thing", "thing", "3")], "which monkey does not make"),
-    ],
+    ("types", "type_"), [([HOST, HOST], "ssh"), ([], "gcp"), ([HOST, GROUP], "ssh"), ([GROUP], "")]
 )
-def test_what_it_does_not_make_is_told(known: list[StateResource], expected: str) -> None:
-    with pytest.raises(FleetError, match=expected):
-        provider_types.check_provider_type(known, "ssh", "lab")
+def test_what_the_type_of_provider_makes_is_no_other_s(types: list[str], type_: str) -> None:
+    """What it does not make beside that is for the judge of the state to name."""
+    provider_types.check_provider_type(types, type_, "lab")
+
+
+def test_what_another_type_of_provider_makes_is_told() -> None:
+    with pytest.raises(FleetError, match="provider 'lab' is of type ssh now, and has machines of type aws still"):
+        provider_types.check_provider_type(["pulumi:pulumi:Stack", GROUP, THING], "ssh", "lab")
+    assert provider_types.find_provider_type([THING, GROUP]) == "aws"
+    assert provider_types.find_provider_type([THING]) == ""

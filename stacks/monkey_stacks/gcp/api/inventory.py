@@ -41,6 +41,8 @@ _GIVEN = {
     "gcp:secretmanager/secretIamMember:SecretIamMember": "projects/{project}/secrets/{secretId}/{role}/{member}",
     "gcp:projects/iAMMember:IAMMember": "{project}/{role}/{member}",
 }
+#: All types that a program registers.
+REGISTERED = frozenset((*TYPES.values(), *_GIVEN))
 #: Kinds that come and go with the group, and are not Pulumi's.
 _MACHINE_KINDS = ("instance", "disk")
 #: Order of removal: a group would make its machines again, and machines use all other resources.

@@ -34,7 +34,6 @@ def test_of_a_traceback_what_was_raised_is_left(text: str, said: str) -> None:
     ("text", "message"),
     [
         ("error: getting secrets manager: constructing secrets manager of type: incorrect passphrase", "passphrase"),
-        ("error: the stack is currently locked by 1 lock(s). Either wait", "Pulumi itself is at work"),
         (
             "error: no resource plugin 'pulumi-resource-aws' found in the workspace at version v7.1.0 or on your $PATH",
             "Pulumi's plugin aws v7.1.0 is not installed on this machine",

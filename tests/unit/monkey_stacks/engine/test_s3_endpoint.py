@@ -16,8 +16,8 @@ from obstore.store import S3Store
 
 from monkey.errors import KeyMissing, StoreRefused
 from monkey.store.memory import MemoryStore
-from monkey_stacks.engine.s3_endpoint import LARGEST, StateEndpoint
-from monkey_stacks.engine.state_bucket import _KEPT, LOCKS, STACKS, StateBucket
+from monkey_stacks.engine.s3_endpoint import StateEndpoint
+from monkey_stacks.engine.state_bucket import _KEPT, LARGEST, LOCKS, STACKS, StateBucket
 
 #: Seconds to wait for an answer: that a body is waited for shows by this.
 PATIENCE = 10.0
@@ -142,6 +142,29 @@ def test_nothing_is_written_without_the_lock_and_pulumi_s_own_locks_never() -> N
     bridge = served(space, ask)
     assert not store.state.objects
     assert isinstance(bridge.trouble, StoreRefused)
+
+
+def test_pulumi_sees_nothing_of_the_store_that_was_not_judged() -> None:
+    """Another layout, a compressed state that is newer, tags: Pulumi reads all of these where they are."""
+
+    async def look() -> None:
+        store = MemoryStore()
+        names = (".pulumi/meta.yaml", f"{STACKS}f.json", f"{STACKS}p/f.json.gz", f"{STACKS}p/f.json", f"{LOCKS}p/f/1")
+        for name in names:
+            await store.put(f"{PREFIX}{name}", b"{}")
+        space = StateBucket(store, PREFIX, dry=False)
+        assert await space.list("") == {}
+        for name in names:
+            with pytest.raises(KeyMissing):
+                await space.get(name)
+        assert await space.load(f"{STACKS}p/f.json") == b"{}"
+        space.show(f"{STACKS}p/f.json", b"judged")
+        # Somebody writes between our look and Pulumi's.
+        await store.put(f"{PREFIX}{STACKS}p/f.json", b"forged")
+        assert (await space.get(f"{STACKS}p/f.json"), await space.list("")) == (b"judged", {f"{STACKS}p/f.json": 6})
+        assert await space.list_stored(LOCKS) == (f"{LOCKS}p/f/1",)
+
+    asyncio.run(look())
 
 
 def test_a_dry_space_shows_its_own_writes_and_leaves_the_store_alone() -> None:

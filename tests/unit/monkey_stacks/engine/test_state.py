@@ -13,6 +13,7 @@ from monkey.store.memory import MemoryStore
 from monkey_stacks.engine.engine_outcome import Identify, identify_nothing
 from monkey_stacks.engine.state import StackState, read_state
 from monkey_stacks.engine.state_bucket import STACKS, StateBucket
+from monkey_stacks.state.state_rules import StateRules
 
 TYPE = "pulumi-python:dynamic/ssh:Host"
 STACK = {"urn": "urn:pulumi:f::p::pulumi:pulumi:Stack::p-f", "type": "pulumi:pulumi:Stack"}
@@ -108,10 +109,10 @@ def test_a_state_that_is_none_is_named() -> None:
     async def torn() -> None:
         store = MemoryStore()
         space = StateBucket(store, "state/", dry=True)
-        assert await read_state(space, "p", "f") is None
+        assert await read_state(space, "p", "f", StateRules("ssh")) is None
         await store.put(f"state/{STACKS}p/f.json", b'{"version": 3, "checkpoint"')
         with pytest.raises(CorruptObject, match=r"state/.*p/f.json: not a state") as raised:
-            await read_state(space, "p", "f")
+            await read_state(space, "p", "f", StateRules("ssh"))
         assert "older version" in (raised.value.hint or "") and "all below state/ " in (raised.value.hint or "")
 
     asyncio.run(torn())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import Any
 
 import pytest
@@ -16,8 +15,7 @@ from monkey_stacks.ssh.descriptions import (
     describe_machine_change,
     warn_of_unusable_hosts,
 )
-from monkey_stacks.ssh.fleet import _with_seen
-from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE, ProviderEnvironment
+from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE, list_host_changes
 from monkey_stacks.ssh.host_state import HostInventory
 from monkey_stacks.ssh.machine_audit import _compare
 
@@ -67,6 +65,35 @@ def change(op: ResourceOp, **changed: tuple[Any, Any]) -> ResourceChange:
 def test_a_change_in_words(made: ResourceChange, seen: dict[str, Any], why: str, trouble: str) -> None:
     said = describe_machine_change(made, seen)
     assert (said.op, said.machine, said.why, said.trouble) == (made.op, "gpu1", why, trouble)
+
+
+def host(name: str, *, cut: bool = False, **inputs: Any) -> StateResource:
+    """Return a host of the state, with outputs as Pulumi writes them."""
+    said = {"host": name, "workdir": "~/.monkey", "store": "s3://b", "agent": "1", **inputs, DRIFT: ""}
+    return StateResource("Host", name, f"{name}:~/.monkey", said, said, cut)
+
+
+@pytest.mark.parametrize(
+    ("known", "wanted", "drift", "expected"),
+    [
+        (host("h1"), host("h1"), "", None),
+        (host("h1"), host("h1"), "no agent lives", "update drift"),
+        (host("h1"), host("h1", max_slots=2), "", "update max_slots"),
+        (host("h1", max_slots=2), host("h1"), "no agent lives", "update max_slots"),
+        (host("h1"), host("h1", max_slots=2, workdir="/big"), "", "replace workdir"),
+        (host("h1"), host("h1", store="s3://c"), "other secrets", "replace store"),
+        (host("h1", cut=True), host("h1"), "", "update interrupted"),
+        (host("h1", idle_timeout=600), host("h1", idle_timeout=600.0), "", None),
+        (host("h1"), None, "", "delete"),
+    ],
+)
+def test_what_an_apply_would_change_of_a_host(
+    known: StateResource, wanted: StateResource | None, drift: str, expected: str | None
+) -> None:
+    inputs = [wanted.inputs] if wanted else []
+    found = list_host_changes([*inputs, host("new").inputs], {"h1": known}, {"h1": {DRIFT: drift}})
+    assert [" ".join([each.op, *each.forced_by]) for each in found] == ([expected] if expected else [])
+    assert [each.name for each in found] == (["h1"] if expected else []), "a new host is told by its own look"
 
 
 def inventory(**found: tuple[Any, ...]) -> HostInventory:
@@ -139,19 +166,6 @@ def test_a_fleet_of_which_no_machine_can_be_used_is_warned_of() -> None:
     assert not warn_of_unusable_hosts([], []) and not warn_of_unusable_hosts(["h1", "h2", "h3"], changes)
     (warning,) = warn_of_unusable_hosts(["h1", "h2"], [*changes, MachineChange("delete", "h0")])
     assert warning.startswith("warning: no machine of this provider can be used now")
-
-
-def test_what_is_seen_of_very_many_hosts_does_not_outgrow_a_variable() -> None:
-    """Linux takes 128 KiB of each: with more, nothing could be started."""
-    about = {"about": "kept alive by systemd, begun again after a reboot", AWAY: False, DRIFT: "", TROUBLE: ""}
-    seen = {f"gpu{i}": {"host": f"gpu{i}", "bundle": "0" * 64, "workdir": "~/.monkey", **about} for i in range(1000)}
-    handed = ProviderEnvironment(secrets={"TOKEN": '"' * 1000})
-    most = max(n for n in range(100, 1000, 50) if _with_seen(handed, dict(list(seen.items())[:n])).seen)
-    for hosts in (most, most + 50):
-        told = _with_seen(handed, dict(list(seen.items())[:hosts]))
-        assert len(told.seen) == (most if hosts == most else 0) and told.secrets == handed.secrets
-        subprocess.run(["/bin/true"], env=told.environment, check=True)
-    assert 150 <= most < 900
 
 
 def test_one_machine_under_two_names_is_refused() -> None:
