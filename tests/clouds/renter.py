@@ -35,6 +35,7 @@ class Renter:
 
     #: Makes the fleet; jobs there are, where no number is given; what monkey.yaml says, where it says nothing else.
     make: ClassVar[Callable[..., CloudFleet]] = staticmethod(make_fleet)
+    fleet: str = FLEET
     jobs: ClassVar[int] = 4
     usual: ClassVar[Mapping[str, Any]] = {
         "type": "aws",
@@ -54,7 +55,7 @@ class Renter:
         async def opened() -> T:
             store: Store = await open_store(self.url, begin=True)
             try:
-                return await ask(self.make(FLEET, parse_provider(self.entry), PROJECT, self.url, lambda: store))
+                return await ask(self.make(self.fleet, parse_provider(self.entry), PROJECT, self.url, lambda: store))
             finally:
                 await store.close()
 

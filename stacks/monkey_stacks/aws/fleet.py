@@ -15,7 +15,7 @@ from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks.aws import descriptions as words
 from monkey_stacks.aws import group_changes, machine_audit, requirements
-from monkey_stacks.aws.api import catalog, errors, group, inventory, orphans
+from monkey_stacks.aws.api import catalog, errors, group, inventory, orphans, ownership
 from monkey_stacks.aws.api.account import AwsAccount, open_account
 from monkey_stacks.aws.api.naming import AwsStack, name_stack
 from monkey_stacks.aws.requirements import AwsRequirements
@@ -99,6 +99,9 @@ class AwsApi:
 
     def check_place(self, known: Known) -> None:
         requirements.check_region(self.provider.rented.region, known, self.name)
+
+    def check_ownership(self, recorded: Known) -> None:
+        ownership.check_ownership(self._at, self._stack, recorded)
 
     def end_loose_machines(self, say: Say) -> None:
         group_changes.end_loose_machines(self._at, self._stack, say)

@@ -83,6 +83,9 @@ class CloudApi(Protocol):
     def check_place(self, known: Known) -> None:
         """Raise FleetError where the recorded fleet is elsewhere than monkey.yaml says, without asking the cloud."""
 
+    def check_ownership(self, recorded: Known) -> None:
+        """Raise FleetError where a recorded resource exists, and is not the fleet's own by the cloud's word."""
+
     def end_loose_machines(self, say: Say) -> None:
         """End the machines that belong to no group."""
 

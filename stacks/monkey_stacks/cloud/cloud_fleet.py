@@ -264,8 +264,8 @@ class CloudFleet:
 
     async def _engine(self, say: Say, identify: Identify = identify_nothing) -> PulumiEngine:
         keys = await asyncio.to_thread(self.api.read_credentials)
-        at = (self._store, self.project, self.name, self.api.rules)
-        return PulumiEngine(*at, say, self._watch, identify, keys, self.api.pinned)
+        at, checked = (self._store, self.project, self.name, self.api.rules), self.api.check_ownership
+        return PulumiEngine(*at, say, self._watch, identify, keys, self.api.pinned, checked)
 
     def _reader(self) -> SnapshotReader:
         if self._heard is None:

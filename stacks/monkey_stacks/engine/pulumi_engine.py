@@ -6,7 +6,7 @@ A new kind of machines needs only a program, a function that registers resources
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,8 @@ class PulumiEngine:
     env: Mapping[str, str] = field(default_factory=dict)
     #: Settings of Pulumi's provider that the state cannot change: where the fleet is.
     pinned: Mapping[str, str] = field(default_factory=dict)
+    #: Raises FleetError where a resource of the state exists, and is not the fleet's own.
+    check: Callable[[Sequence[StateResource]], None] = keep_silent
 
     @property
     def keys(self) -> LockHolders:
@@ -115,6 +117,7 @@ class PulumiEngine:
                 raise errors.make_foreign_lock_error(len(theirs))
             async with self._session(found, space, tether, lock.place) as session:
                 session.waited, session.valid = waited, lock.valid
+                await session.check_recorded()  # first: what a forged state leaves out would go as an orphan
                 yield session
         finally:
             await lock.release()
@@ -150,6 +153,12 @@ class EngineSession:
     #: Somebody else changed the machines while we waited for the lock.
     waited: bool = False
     valid: Callable[[], bool] = lambda: True
+
+    async def check_recorded(self) -> None:
+        """Raise FleetError or CorruptObject where the state has anything that is not the fleet's own."""
+        found = await self.engine.read(self.space)
+        if found is not None:
+            await asyncio.to_thread(self.engine.check, found.entries)
 
     async def preview(self, program: Program, *, refresh: bool = False) -> EngineOutcome:
         """Return what `up` would do, now; what was cut off is counted as it will be repaired."""
@@ -219,6 +228,7 @@ class EngineSession:
         mended = found.mend(self.engine.identify)
         if mended.changed:
             await self.space.put(found.key, found.encode())
+        await asyncio.to_thread(self.engine.check, found.entries)
         found.give_own(self.engine.rules.pickle(), self._settle)
         self.space.show(found.key, found.encode())
         warnings = [

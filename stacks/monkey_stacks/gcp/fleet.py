@@ -21,7 +21,7 @@ from monkey_stacks.cloud.slot_capacity import MachineType
 from monkey_stacks.engine.engine_outcome import Identify, ResourceChange
 from monkey_stacks.gcp import descriptions as words
 from monkey_stacks.gcp import group_changes, machine_audit, requirements
-from monkey_stacks.gcp.api import catalog, errors, group, inventory
+from monkey_stacks.gcp.api import catalog, errors, group, inventory, ownership
 from monkey_stacks.gcp.api.account import GcpAccount, open_account
 from monkey_stacks.gcp.api.naming import GcpStack, name_stack
 from monkey_stacks.gcp.requirements import GcpRequirements
@@ -102,6 +102,9 @@ class GcpApi:
 
     def describe_emptying(self, there: MachineGroup) -> str:
         return words.describe_ending(there.expires)
+
+    def check_ownership(self, recorded: Known) -> None:
+        ownership.check_ownership(self._at, self._stack, recorded)
 
     def end_loose_machines(self, say: Say) -> None:
         group_changes.end_loose_machines(self._at, self._stack, say)

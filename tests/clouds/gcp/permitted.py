@@ -87,6 +87,7 @@ APIS: Mapping[str, tuple[str, ...]] = {
     r"GET .*/global/images/[^/]+": ("compute.images.get",),
     r"GET .*/global/instanceTemplates\?.*": ("compute.instanceTemplates.list",),
     r"DELETE .*/global/instanceTemplates/[^/]+": ("compute.instanceTemplates.delete",),
+    r"GET .*/global/instanceTemplates/[^/?]+": ("compute.instanceTemplates.get",),
     r"GET .*/global/networks/[^/]+": ("compute.networks.get",),
     r"GET .*/global/firewalls/[^/]+": ("compute.firewalls.get",),
     r"GET .*/subnetworks/[^/]+": ("compute.subnetworks.get",),

@@ -120,7 +120,11 @@ class Rest:
 
     def _thing(self, id_: str, *, query: dict[str, str], said: Any) -> Answer:
         found = self.shelf.get(id_)
-        return None if found is None else {**found, "name": id_.rpartition("/")[2], "selfLink": f"{ROOT}{id_}"}
+        if found is None:
+            return None
+        # A template's labels are those of its machines, and are told as these.
+        more = {"properties": {"labels": found.get("labels", {})}} if "/instanceTemplates/" in id_ else {}
+        return {**found, **more, "name": id_.rpartition("/")[2], "selfLink": f"{ROOT}{id_}"}
 
     def _delete(self, id_: str, *, query: dict[str, str], said: Any) -> Answer:
         found = self.shelf.get(id_)

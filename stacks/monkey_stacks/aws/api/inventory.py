@@ -34,7 +34,7 @@ TYPES = {
 #: Kinds that come and go with the group, and are not Pulumi's.
 MACHINE_KINDS = ("instance", "volume")
 #: Requests for kinds with tags and an id of AWS's: the operation, the answer's key, and the key of the id.
-_ASKED = {
+ASKED = {
     "vpc": ("describe_vpcs", "Vpcs", "VpcId"),
     "internet-gateway": ("describe_internet_gateways", "InternetGateways", "InternetGatewayId"),
     "subnet": ("describe_subnets", "Subnets", "SubnetId"),
@@ -76,9 +76,9 @@ def list_stack(account: AwsAccount, stack: AwsStack) -> tuple[AwsResource, ...]:
     """Return all resources of a stack, with its machines. Raises FleetError."""
     ec2 = account.client("ec2")
     account.client("iam"), account.client("autoscaling")
-    with translate_errors(), ThreadPoolExecutor(len(_ASKED) + 1) as crew:
+    with translate_errors(), ThreadPoolExecutor(len(ASKED) + 1) as crew:
         named = crew.submit(lambda: list(_named(account, stack)))
-        lots = crew.map(lambda kind: list(_tagged(ec2, kind, STACK, stack.id)), _ASKED)
+        lots = crew.map(lambda kind: list(_tagged(ec2, kind, STACK, stack.id)), ASKED)
         return (*(each for lot in lots for each in lot), *named.result())
 
 
@@ -88,8 +88,8 @@ def list_others(account: AwsAccount, stack: AwsStack) -> dict[AwsStack, tuple[Aw
     Resources without a stack's id are listed, too. A role whose stack has no other resource left is not found.
     """
     ec2, found = account.client("ec2"), dict[AwsStack, list[AwsResource]]()
-    with translate_errors(), ThreadPoolExecutor(len(_ASKED)) as crew:
-        for lot in crew.map(lambda kind: list(_tagged(ec2, kind, PROJECT, stack.project)), _ASKED):
+    with translate_errors(), ThreadPoolExecutor(len(ASKED)) as crew:
+        for lot in crew.map(lambda kind: list(_tagged(ec2, kind, PROJECT, stack.project)), ASKED):
             for each in lot:
                 if each.of[1] != stack.id and each.kind != "association":
                     found.setdefault(AwsStack(stack.project, *each.of), []).append(each)
@@ -106,7 +106,7 @@ def _whole(account: AwsAccount, stack: AwsStack) -> tuple[AwsResource, ...]:
 
 def _tagged(ec2: Any, kind: str, tag: str, value: str) -> Iterator[AwsResource]:
     """Yield the resources of a kind with this tag; with a route table, also its associations, which have no tags."""
-    operation, answer, id_ = _ASKED[kind]
+    operation, answer, id_ = ASKED[kind]
     pages = ec2.get_paginator(operation).paginate(Filters=[{"Name": f"tag:{tag}", "Values": [value]}])
     found = [each for page in pages for each in page[answer]]
     for raw in [each for lot in found for each in lot["Instances"]] if kind == "instance" else found:

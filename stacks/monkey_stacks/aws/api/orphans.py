@@ -20,7 +20,7 @@ from monkey_stacks.engine.engine_outcome import Identify, StateResource
 _PATIENCE_SECONDS = 600.0
 _PAUSE = 3.0
 #: AWS's words for what is there no more.
-_GONE = ("NotFound", "NoSuchEntity", "Malformed")
+GONE = ("NotFound", "NoSuchEntity", "Malformed")
 #: AWS's words for what something else still needs.
 _NEEDED = ("DependencyViolation", "DeleteConflict", "ResourceInUse", "ScalingActivityInProgress", "VolumeInUse")
 
@@ -72,7 +72,7 @@ def _until_gone(account: AwsAccount, thing: AwsResource, deadline: float) -> Non
         except FleetError as exc:
             cause = exc.__cause__
             said = f"{read_error_code(cause)} {cause}" if isinstance(cause, ClientError) else ""
-            if any(word in said for word in _GONE) or "not found" in said:
+            if any(word in said for word in GONE) or "not found" in said:
                 return
             if not any(word in said for word in _NEEDED) or time.monotonic() > deadline:
                 raise
