@@ -30,8 +30,7 @@ class Rest:
     def __init__(self, shelf: Shelf) -> None:
         """Serve nobody yet."""
         self.shelf = shelf
-        #: All that was asked: "POST compute/v1/projects/…/resize?size=2".
-        self.asked: list[str] = []
+        self.asked: list[str] = []  # "POST compute/v1/projects/…/resize?size=2"
         #: Why groups get no machines: as Google says it, a code and a message.
         self.shortage: tuple[str, str] | None = None
         self.buckets: dict[str, Any] = {}
@@ -122,7 +121,7 @@ class Rest:
         found = self.shelf.get(id_)
         if found is None:
             return None
-        # A template's labels are those of its machines, and are told as these.
+        # A template's labels are those of its machines.
         more = {"properties": {"labels": found.get("labels", {})}} if "/instanceTemplates/" in id_ else {}
         return {**found, **more, "name": id_.rpartition("/")[2], "selfLink": f"{ROOT}{id_}"}
 
