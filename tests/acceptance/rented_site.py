@@ -23,6 +23,7 @@ from tests.acceptance.ledger import Ledger
 from tests.acceptance.shop import Shop, until
 from tests.acceptance.site import Elsewhere
 from tests.rented.machine import SHARED, Rented
+from tests.trusting import trust
 
 #: All of them are looked after by somebody else.
 FLEETS = ("rented", "lab", "here")
@@ -55,6 +56,9 @@ class RentedSite:
     def __init__(self, shop: Shop, store: str, shared: Path, about: Mapping[str, Any]) -> None:
         """Make the project, and its store; `about`: what all machines are told."""
         self.shop, self.url, self._about = shop, locate_url(store), about
+        if endpoint := self.url.partition("endpoint=")[2].partition("&")[0]:
+            trust(endpoint)
+            trust(endpoint, env=shop.env)
         self.ledger = Ledger(shared)
         #: Where machines see the ledger.
         self.shared = f"{SHARED}/{shared.name}"

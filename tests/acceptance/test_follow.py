@@ -16,6 +16,7 @@ from monkey.protocol.heartbeat import BEAT
 from tests import services
 from tests.acceptance.shop import MONKEY, PATIENCE, Shop, until
 from tests.bucket import FakeBucket
+from tests.trusting import trust
 
 pytestmark = pytest.mark.slow
 
@@ -136,6 +137,7 @@ def test_every_line_of_several_jobs_is_there_within_two_seconds(shop: Shop, tmp_
 def test_through_a_bucket_too_and_status_knows_soon(shop: Shop, tmp_path: Path, bucket: FakeBucket) -> None:
     """There an agent looks every ten seconds, for that costs money; it hears the bell of whoever begins to follow."""
     shop.env.update(services.KEYS)
+    trust(bucket.endpoint, env=shop.env)
     (shop.root / "monkey.yaml").write_text(f"project: shop\nstore: {bucket.url()}\n")
     (shop.root / "talk.py").write_text(TALK)
     shop.spec("command: [python3, talk.py, '150']\nparameters: {i: [0, 1]}\noutputs: []\nresources: {cpus: 0.1}\n")

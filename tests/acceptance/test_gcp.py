@@ -19,6 +19,7 @@ from tests.clouds.gcp.guard import TOKEN
 from tests.clouds.gcp.offers import REGION
 from tests.clouds.gcp.permitted import needed
 from tests.clouds.gcp.renter import GCP_PROJECT
+from tests.trusting import trust
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +36,7 @@ def shop(gcp: Google, require: Callable[[str], str], tmp_path: Path) -> Shop:
     shop = Shop(tmp_path)
     path = os.pathsep.join([str(services.pulumi_directory()), gcp.environment["PATH"], shop.env["PATH"]])
     shop.env |= gcp.environment | {"PATH": path, "PULUMI_HOME": str(tmp_path / "pulumi")}
+    trust(gcp.url.partition("endpoint=")[2].partition("&")[0], env=shop.env)
     shop.spec("provider: cloud\nexpires: 12h\n", jobs=10)
     return shop
 

@@ -162,7 +162,10 @@ def _left(agent: Path) -> list[int]:
 
 
 def list_marked(beginning: str) -> list[int]:
-    """Return the processes whose mark, which tells the agent that they belong to, begins so: supervisors and jobs."""
+    """Return the processes whose mark, which tells the agent that they belong to, begins so: jobs.
+
+    Only root reads the marks of a user's supervisors, which end with their agents.
+    """
     mark, found = f"MONKEY_AGENT={beginning}".encode(), []
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
