@@ -17,6 +17,7 @@ from monkey.errors import KeyMissing
 from monkey.protocol import entry_shape
 from monkey.protocol.entry_log import Create
 from monkey.protocol.layout import Keys, spell_number
+from monkey.protocol.skipped_entries import NONE_SKIPPED
 from monkey.store.create import Won, create_object
 from monkey.store.store_port import Store
 
@@ -95,8 +96,8 @@ class AdoptionLog:
         self.results: dict[str, str] = {}
         #: Declared refactors: earlier code and later code.
         self.codes: set[tuple[str, str]] = set()
-        #: Sentences about entries that were skipped.
-        self.problems: list[str] = []
+        #: Entries that count for nothing.
+        self.skipped = NONE_SKIPPED
 
     async def refresh(self) -> None:
         """Read what was appended since: one LIST, and a GET for each new entry. Raises StoreError."""
@@ -134,7 +135,7 @@ class AdoptionLog:
         try:
             entry = decode_adoption(data)
         except (ValueError, KeyError, TypeError) as exc:
-            self.problems.append(f"{self._key(number)}: skipped, as it is no record of adopted results ({exc})")
+            self.skipped = self.skipped.add(self._key(number), f"it is no record of adopted results ({exc})")
             return
         self.results.update(entry.results)
         self.codes.update([entry.codes] if entry.codes else ())

@@ -141,7 +141,7 @@ JobEntry = Claim | EndEntry | TornEntry
 
 #: The check of each field of an entry.
 _SHAPE = {
-    "agent": entry_shape.is_text,
+    "agent": entry_shape.is_key,  # its heartbeat is looked for
     "nonce": entry_shape.is_whole,
     "seq": entry_shape.is_whole,
     "sweep": entry_shape.is_text,

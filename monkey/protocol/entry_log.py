@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from monkey.errors import KeyMissing
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, JobEntry, TornEntry, decode_entry
-from monkey.protocol.layout import spell_number
+from monkey.protocol.layout import parse_number, spell_number
 from monkey.spec.job.stop_when import StopEvidence
 from monkey.store.create import Lost, Won
 from monkey.store.store_port import Store
@@ -57,7 +57,7 @@ class EntryLog:
     async def jump(self, store: Store) -> None:
         """Read the last entry alone, by one listing: for logs of which only the end matters (permits)."""
         names = [item.key.removeprefix(self.base) for item in await store.list(self.base, after=self.key(self.head))]
-        last = max((int(name) for name in names if name.isdecimal()), default=0)
+        last = max(filter(None, map(parse_number, names)), default=0)
         if last > self.head + 1:
             self.skipped, self.entries = last - 1, []
         await self.refresh(store)
@@ -128,4 +128,4 @@ def has_own_checkpoint(log: EntryLog, k: int) -> bool:
 async def find_newest_checkpoint(store: Store, prefix: str) -> int:
     """Return the newest attempt that has a checkpoint below `prefix`; 0 for none. Raises StoreError."""
     paths = (item.key.removeprefix(prefix).split("/") for item in await store.list(prefix))
-    return max((int(path[0]) for path in paths if len(path) == 2 and path[0].isdecimal()), default=0)
+    return max((parse_number(path[0]) or 0 for path in paths if len(path) == 2), default=0)

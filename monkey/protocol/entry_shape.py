@@ -7,9 +7,10 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Collection, Mapping
+from datetime import MAXYEAR, datetime
 from typing import Any
 
-from monkey.store.keys import is_encodable
+from monkey.store.keys import check_key, is_encodable
 
 #: Says whether a value is of a shape. May raise Misshapen to say what of it is not.
 Test = Callable[[Any], bool]
@@ -51,6 +52,14 @@ def is_plain_text(value: Any) -> bool:
     return is_text(value) and "\0" not in value and is_encodable(value)
 
 
+def is_key(value: Any) -> bool:
+    """Is it a string that may be a part of a key?"""
+    try:
+        return is_text(value) and bool(check_key(value))
+    except ValueError:
+        return False
+
+
 def is_matching(pattern: str) -> Test:
     """Return the test for strings that a regular expression describes whole."""
     expression = re.compile(pattern)
@@ -80,6 +89,14 @@ def is_finite_number(value: Any) -> bool:
 def is_moment(value: Any) -> bool:
     """Is it a time, or a duration, in seconds?"""
     return is_finite_number(value) and 0 <= value < _LAST_SECOND
+
+
+def is_time_text(value: Any) -> bool:
+    """Is it "", or a time in ISO 8601?"""
+    try:
+        return is_text(value) and (not value or 1970 <= datetime.fromisoformat(value).year < MAXYEAR)
+    except ValueError:
+        return False
 
 
 def is_flag(value: Any) -> bool:

@@ -6,6 +6,9 @@ import re
 
 #: Bytes that a project's, sweep's or fleet's name may have: they become parts of keys and of file names.
 PROJECT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+#: What may be a number: of no more digits than any log will have.
+_NUMBER = re.compile(r"[0-9]{8,15}")
+_AGENT = re.compile("/".join([PROJECT_NAME.pattern] * 3))
 #: Where all projects of a store are.
 PROJECTS = "projects/"
 
@@ -20,12 +23,23 @@ def spell_number(n: int) -> str:
     return f"{n:08d}"
 
 
+def parse_number(name: str) -> int | None:
+    """Return the number that `spell_number` spelled so; None for any other name."""
+    number = int(name) if _NUMBER.fullmatch(name) else 0
+    return number if number and spell_number(number) == name else None
+
+
 def spell_segment_key(log: str, i: int) -> str:
     """Return the key of segment i, from 0, of an attempt's log; `log`: the prefix of all of them.
 
     Keys sort as segments do up to a million of them: terabytes, or eleven days of one a second while a user follows.
     """
     return f"{log}{i:06d}"
+
+
+def is_agent_name(text: str) -> bool:
+    """Is it the name of an agent, "fleet/name/boot"?"""
+    return _AGENT.fullmatch(text) is not None
 
 
 class Keys:

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from itertools import compress, repeat
 from typing import Any
 
-from monkey.errors import CorruptObject, KeyMissing
+from monkey.errors import CorruptObject, KeyMissing, StoreError, StoreRefused
 from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim, TornEntry
 from monkey.protocol.entry_log import LogTally
 from monkey.protocol.heartbeat import GAP, TAKE, Heartbeat, decode_beat
 from monkey.protocol.journal import LOST, SAVED, JournalBlock, JournalRecord
-from monkey.protocol.layout import Keys
+from monkey.protocol.layout import Keys, parse_number
 from monkey.spec.job.stop_when import StopEvidence
 from monkey.store.store_port import ListedObject, Store
 
@@ -109,7 +109,7 @@ class JournalIndex:
             data = await self._store.get(item.key)
             if name == "beat":
                 self._take(decode_beat(agent, item.key, data))
-            elif name.isdigit():
+            elif parse_number(name):
                 block = JournalBlock.decode(item.key, data)
                 if self.lean:
                     _thin(block.extra)
@@ -117,8 +117,13 @@ class JournalIndex:
             self.corrupt.pop(item.key, None)
         except KeyMissing:
             return
-        except CorruptObject as exc:
-            self.corrupt[item.key] = str(exc)
+        except (CorruptObject, StoreRefused) as exc:
+            # One object that may not be read keeps nobody from reading the others: the listing was answered.
+            self.corrupt[item.key] = f"{item.key}: {exc.message.removeprefix(f'{item.key}: ')}"
+        except StoreError:
+            raise
+        except Exception as exc:  # whatever is wrong with it is wrong with this object alone
+            self.corrupt[item.key] = f"{item.key}: it cannot be read ({exc!r:.200})"
         self._versions[item.key] = item.version
 
     def _take(self, beat: Heartbeat) -> None:

@@ -82,25 +82,26 @@ def test_forged_revisions_stop_nobody_else_and_are_told_by_their_keys(shop: Shop
     assert shop.agent_log.count("Traceback") == 1
 
 
-def test_an_entry_that_cannot_be_read_when_a_sweep_is_to_end_ends_no_agent(shop: Shop) -> None:
-    """`fail_fast` is to be noted in a log whose next entry is garbage."""
+def test_entries_that_cannot_be_read_keep_no_sweep_from_its_end(shop: Shop) -> None:
+    """`fail_fast` is noted behind garbage."""
     gate = shop.root.parent / "gate"
     script = f"touch {gate}.open; until [ -e {gate} ]; do sleep 0.05; done; exit 3"
     shop.spec(f"command: ['sh', '-c', '{script}']\nparameters: {{}}\noutputs: []\nfail_fast: true\n", name="fragile")
     shop.run("apply", "specs/fragile.yaml", "--detach")
     until(Path(f"{gate}.open").exists, "the job runs")
     agents = shop.agents
-    entry = store(shop) / "projects/shop/sweeps/fragile/00000002"
-    entry.write_text('{"kind": "retry", "jobs": 5}')
+    log = store(shop) / "projects/shop/sweeps/fragile"
+    (log / "00000002").write_text('{"kind": "retry", "jobs": 5}')
+    (log / "00000003").write_bytes(b"\x1b[2J")
     gate.touch()
-    until(lambda: "fragile/00000002" in shop.agent_log, "the agent has met it")
+    until(lambda: "fragile/00000003" in shop.agent_log, "the agent has met them")
+    until((log / "00000004").exists, "the end is noted")
+    assert json.loads((log / "00000004").read_text())["kind"] == "cancel"
     shop.spec(jobs=2, name="honest")
     shop.run("apply", "specs/honest.yaml")
     assert shop.ledger.executions == 2 and shop.agents == agents
-    assert "fragile/00000002" in shop.run("status", code=None).stdout
-    entry.unlink()
-    until(entry.exists, "what was to be noted is")
-    assert json.loads(entry.read_text())["kind"] == "cancel"
+    told = shop.run("status", code=None).stdout
+    assert "fragile/00000002: skipped" in told and "fragile/00000003: skipped" in told and "\x1b[2J" not in told
     assert "Traceback" not in shop.agent_log
 
 

@@ -8,7 +8,7 @@ from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, JobEntry
 from monkey.protocol.entry_log import EntryLog, tally_log
 from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.protocol.sweeps.revision import decode_order
-from monkey.protocol.sweeps.sweep_log import SweepState, fold_entry
+from monkey.protocol.sweeps.sweep_log import SweepState, judge_entry
 from monkey.spec.job.stop_when import StopEvidence, StopRule, find_met_rule
 from tests.simulation.body import KEYS
 from tests.simulation.net import WALL
@@ -38,8 +38,12 @@ class Endings:
         name = key.removeprefix(KEYS.sweeps).partition("/")[0]
         if name not in ("a", "b"):
             return
-        order, before = decode_order(key, data), self.states.get(name, SweepState(name))
-        state = self.states[name] = fold_entry(before, order)
+        before = self.states.get(name, SweepState(name))
+        state = self.states[name] = judge_entry(before, key, data)
+        if state.skipped != before.skipped:
+            self.world.counts["entry skipped"] += 1
+            return
+        order = decode_order(key, data)
         if before.over(WALL + self.world.loop.time()) and not state.over(WALL + self.world.loop.time()):
             self.world.counts["opened after it expired"] += 1
         self.world.counts["fail_fast"] += "cause" in order and not order.get("goal", False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from monkey.errors import NotFound
+from monkey.errors import ConcurrentApply, NotFound
 from monkey.protocol.entry_log import tally_log
 from monkey.protocol.status.store_snapshot import JobState, SnapshotReader
 from monkey.protocol.status.verdicts import Verdict, judge_job
@@ -20,6 +20,7 @@ from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule
 from monkey.spec.project.notify import NotifyChannel
 from tests.simulation.body import KEYS
+from tests.simulation.garbage import Garbage, leave_litter
 from tests.simulation.net import Host, Net
 from tests.simulation.result import Result
 from tests.simulation.terms import Terms
@@ -37,9 +38,6 @@ TELLING = 600
 NAN = StopRule("loss", kind="nan")
 SOON, LATE = (StopRule("accuracy", above=bound, sweep=True) for bound in (0.4, 0.9))
 RULES: list[list[StopRule]] = [[], [], [NAN], [NAN, SOON], [NAN, LATE], [LATE]]
-
-#: The rest of a journal's segment whose columns differ in length.
-RAGGED = b'","ks":[1,2],"outcomes":"s","names":["a"],"sweeps":[0],"seconds":[1],"at":[1],"extra":{}}'
 
 
 def job_id(n: int) -> str:
@@ -69,7 +67,7 @@ class Story:
         self.random = self.world.random
         #: Of its own, so that the rest of each seed's story stays what it was without conditions.
         self.rules = random.Random(f"rules {self.world.seed}")
-        self.terms = Terms(self.world, self.net)
+        self.terms, self.garbage = Terms(self.world, self.net), Garbage(self.world)
         self.reader = SnapshotReader(self.net, KEYS, host.wall)
 
     def _settings(self) -> SweepSettings:
@@ -90,6 +88,9 @@ class Story:
         return self.rules.choice(RULES) if self.world.weather.flaky else []
 
     async def apply(self, new: Revision) -> None:
+        await self.garbage.insist(lambda: self._apply(new))
+
+    async def _apply(self, new: Revision) -> None:
         name, new = new.sweep, replace(new, applied=self.terms.now() if new.settings.expires else 0.0)
         state = await read_sweep(self.net, KEYS, name)
         self.sweeps[name] = new
@@ -134,6 +135,7 @@ class Story:
         await self._litter()
         world.raise_machines()
         watch = world.loop.create_task(self._watch())
+        scatter = world.loop.create_task(self.garbage.scatter())
         while world.weather.orders and not world.calm:
             await asyncio.sleep(self.random.expovariate(1 / 150))
             await self._interfere(self.random.choice("ab"))
@@ -148,9 +150,10 @@ class Story:
                 break
             await asyncio.sleep(5)
         world.finished = world.loop.time()
-        if watch.done():
-            watch.result()
-        watch.cancel()
+        for task in (watch, scatter):
+            if task.done():
+                task.result()
+            task.cancel()
         await self._farewell()
 
     async def _interfere(self, name: str) -> None:
@@ -196,14 +199,7 @@ class Story:
 
     async def _litter(self) -> None:
         """Leave things in the store that are not what they should be: they must be reported, and harm nothing."""
-        junk = self.random.choice([b'{"kind":', b'{"kind":"dance"}'])
-        litter = {f"{KEYS.queue('f')}a/README": b"", f"{KEYS.sweep_log('c')}00000001": junk}
-        litter |= {f"{KEYS.job_log(job_id(99))}00000001": junk}
-        litter |= {f"{KEYS.sweep_log('d')}00000001": b'{"kind":"revision"}', KEYS.marker("f", "d", 1): b"{}"}
-        litter |= {KEYS.segment("f/x/b0", 1): b"{", f"{KEYS.agents}f/x/b0/notes": b"?", KEYS.marker("f", "c", 1): b"{}"}
-        litter[KEYS.segment("f/x/b0", 2)] = b'{"jobs":"' + b"0" * 16 + RAGGED
-        for key, data in litter.items():
-            self.world.state.write(key, data)
+        leave_litter(self.world)
         with pytest.raises(NotFound):
             await append_order(self.net, KEYS, "nobody", "pause")
         await append_revision(self.net, KEYS, revision("e", range(99, 100), SweepSettings(providers=["f"])), 0)
@@ -233,6 +229,8 @@ class Story:
         state = await read_sweep(self.net, KEYS, name)
         both = [append_revision(self.net, KEYS, self.sweeps[name], state.head) for _ in range(2)]
         answers = await asyncio.gather(*both, return_exceptions=True)
+        if self.garbage.any and all(isinstance(answer, ConcurrentApply) for answer in answers):
+            return  # garbage came before both
         assert sorted(type(answer).__name__ for answer in answers) == ["ConcurrentApply", "int"], answers
         await mark_queue(self.net, KEYS, ["f"], name, state.head + 1)
         self.world.counts["concurrent apply"] += 1

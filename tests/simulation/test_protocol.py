@@ -66,6 +66,7 @@ MUST_SEE = (
     "extend",
     "expiry obeyed",
     "opened after it expired",
+    "entry skipped",
 )
 
 
@@ -188,7 +189,7 @@ def test_every_branch_of_the_protocol_is_reached(whole: bool, tmp_path: Path) ->
 SPELLING = ("layout.py", "revision_shape.py", "entry_shape.py", "history.py", "shipment.py", "shipment_reading.py")
 
 #: Functions for those who look at a store: tests/unit and tests/acceptance call them.
-LOOKING = ("total_seconds", "locate_output", "ship", "view")
+LOOKING = ("total_seconds", "locate_output", "ship", "view", "list_revisions", "_bound")
 
 
 def _unreached(path: Path, told: dict[str, Any]) -> list[list[int]]:

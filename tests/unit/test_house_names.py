@@ -34,7 +34,7 @@ _WORDS = """
     execute exit expand explain export extend extract factor filter find flatten flush fold forecast forget
     format gather generate group has hash hint hold identify ignore inspect install is join judge keep kill lay
     leave limit link list load locate look make mark mask match may measure merge move name needs nest normalize
-    note number observe open pack parse pause peek place plan prefetch prepare preview print probe publish push
+    note number observe open pack parse pause place plan prefetch prepare preview print probe publish push
     put quote rank read recall receive record recount reduce refresh refuse remake remove renew replace report
     rescue resize resolve restore resume retire retry revoke round run save say scan schedule seal select send
     serialize serve set ship shorten show sign sort spell split stamp stand start stop strip suggest sum

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, KeyMissing
-from monkey.protocol.layout import Keys
+from monkey.protocol.layout import Keys, parse_number
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 from monkey_agent.checkpoints.captures import Capture
@@ -89,7 +89,8 @@ class RemoteCheckpoints:
         # First the lists, then the files: who finds a list finds its files, or finds that it is gone and asks again.
         old = [f"{k:08d}/{n:08d}" for k, n in spots[keep:]]
         # What a later attempt sends before it has a list is none of ours.
-        files = [p for p in found if "/files/" in p and p not in wanted and p[:8].isdigit() and int(p[:8]) <= self._k]
+        numbers = ((path, parse_number(path.partition("/")[0])) for path in found if "/files/" in path)
+        files = [path for path, k in numbers if path not in wanted and k and k <= self._k]
         for path in [*reversed(old), *files]:
             await self._store.delete(prefix + path)
         self._sent.intersection_update(piece.rpartition("/")[2] for piece in wanted)
@@ -107,11 +108,8 @@ class RemoteCheckpoints:
 
 def parse_spots(paths: list[str]) -> list[Spot]:
     """Return the checkpoints among `paths`, keys relative to the job's checkpoints, the newest first."""
-    parts = (path.split("/") for path in paths)
-    return sorted(
-        ((int(k), int(n)) for k, n in (pair for pair in parts if len(pair) == 2) if k.isdigit() and n.isdigit()),
-        reverse=True,
-    )
+    pairs = ([parse_number(part) for part in path.split("/")] for path in paths if path.count("/") == 1)
+    return sorted(((k, n) for k, n in pairs if k and n), reverse=True)
 
 
 async def remove_checkpoints(store: Store, keys: Keys, job: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from monkey.errors import CorruptObject, StoreError
+from monkey.errors import StoreError, StoreRefused
 from monkey.fleet.machine_capacity import format_count
 from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.protocol.sweeps.sweep_log import SweepState, append_order, end_marker, open_markers, read_sweep
@@ -14,6 +14,8 @@ from monkey_agent.notifications.notifier import Notifier
 from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.job_candidates import JobCandidates
 
+#: Sentences of a heartbeat about logs that cannot be read as they are.
+ALERTS = 10
 #: Seconds after which a watcher's marker that does not change counts for nothing.
 WATCH = 10.0
 
@@ -36,6 +38,8 @@ class SweepQueue:
         self._watchers: dict[str, tuple[str, float]] = {}
         self.watched = False
         self._unreadable: dict[str, str] = {}
+        #: Sweep to a sentence about the entries of its log that count for nothing.
+        self._skipped: dict[str, str] = {}
         #: Sweep to the head of its log at which something happened here that nobody expected.
         self._aside: dict[str, int] = {}
         #: Names of all secrets that any sweep declared: who does not list one is not to inherit it.
@@ -50,6 +54,8 @@ class SweepQueue:
         for name in sorted({*self._markers, *at_work}):
             try:
                 await self._read(name)
+            except StoreRefused as exc:  # of this log alone: the listings before were answered
+                self._unreadable[name] = f"{self._keys.sweep_log(name)}: {exc.message}"
             except StoreError:
                 raise
             except Exception as exc:
@@ -65,11 +71,11 @@ class SweepQueue:
 
     async def _read(self, name: str) -> None:
         known = self.sweeps.get(name)
-        try:
-            state = await read_sweep(self._store, self._keys, name, known)
-        except CorruptObject as exc:
-            self._tell_corrupt(name, exc)
-            return
+        state = await read_sweep(self._store, self._keys, name, known)
+        if state.skipped != (known.skipped if known else None):
+            self._skipped[name] = state.skipped.summary
+            for key, why in state.skipped.named:
+                self._errors.once(f"{key}: skipped, it counts for nothing: {why}")
         if self._aside.get(name) == state.head:
             return
         self._unreadable.pop(name, None)
@@ -86,10 +92,6 @@ class SweepQueue:
         elif changed or name not in self.by_sweep:
             self.by_sweep[name] = JobCandidates(state, self._random)
             self.unfit.pop(name, None)
-
-    def _tell_corrupt(self, name: str, exc: CorruptObject) -> None:
-        self._errors.once(exc.message)
-        self._unreadable[name] = exc.message
 
     def set_aside(self, name: str, exc: Exception) -> None:
         """Leave a sweep alone in which something unexpected happened, until its log says more."""
@@ -193,8 +195,6 @@ class SweepQueue:
                 await self._tidy(name, at_work)
             except StoreError:
                 raise
-            except CorruptObject as exc:
-                self._tell_corrupt(name, exc)  # tried again with the next look: somebody may take the entry away
             except Exception as exc:
                 self.set_aside(name, exc)
         self.notifier.forget(self._markers)
@@ -257,7 +257,8 @@ class SweepQueue:
     def alerts(self) -> list[str]:
         """What people should know."""
         unfit = [f"{name}: a job asks for {_words(need)}, more than there is here" for name, need in self.unfit.items()]
-        return [*self._unreadable.values(), *unfit, *self.notifier.troubles.values()]
+        skipped = filter(None, self._skipped.values())
+        return [*[*self._unreadable.values(), *skipped][:ALERTS], *unfit, *self.notifier.troubles.values()]
 
 
 def _words(need: JobResources) -> str:

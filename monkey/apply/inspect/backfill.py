@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monkey.apply.inspect.job_history import (
-    NumberedRevision,
     cut_history,
     read_attempts,
     read_job_points,
@@ -31,11 +30,10 @@ from monkey.metrics.influx.influx_points import make_metric_tags, parse_agent_ma
 from monkey.metrics.records import RecordCut, Records
 from monkey.metrics.usage import USAGE_FILE
 from monkey.protocol.entries import EndEntry
-from monkey.protocol.layout import spell_number
 from monkey.protocol.record.history import HistoryPart, is_file_name, restore_history
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.record.shipment import METRICS
-from monkey.protocol.sweeps.revision import Revision, decode_order
+from monkey.protocol.sweeps.sweep_log import list_revisions
 
 if TYPE_CHECKING:
     from monkey.metrics.influx.influx_client import InfluxClient
@@ -67,7 +65,7 @@ async def backfill_sweep(world: World, sweep: str, influx: InfluxSettings, clien
 
     Raises NotFound, StoreError, and MonkeyError where InfluxDB does not take them.
     """
-    revisions = await _revisions(world, sweep)
+    revisions = await list_revisions(world.at, world.keys, sweep)
     if not revisions:
         raise NotFound(f"there is no sweep {sweep!r} in the store", hint="`monkey list sweeps` names them")
     ids = list(dict.fromkeys(job for applied in revisions for job in applied.revision.table.ids))
@@ -95,21 +93,6 @@ async def backfill_sweep(world: World, sweep: str, influx: InfluxSettings, clien
     await sender.add(write_applied_revision(revisions[-1]))
     await sender.flush()
     return done
-
-
-async def _revisions(world: World, sweep: str) -> list[NumberedRevision]:
-    """Return all revisions of a sweep, the first one first."""
-    found: list[NumberedRevision] = []
-    k = 0
-    while True:
-        k += 1
-        key = world.keys.sweep_log(sweep) + spell_number(k)
-        try:
-            order = decode_order(key, await world.at.get(key))
-        except KeyMissing:
-            return found
-        if order["kind"] == "revision":
-            found.append(NumberedRevision(k, Revision.from_json(order)))
 
 
 async def _send_files(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from monkey.apply.world.world import World
 from monkey.metrics.history_summary import find_cuts
@@ -15,14 +14,7 @@ from monkey.protocol.entries import EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.record.history import HistoryPart, parse_parts
 from monkey.protocol.record.job_attempts import AttemptRecord, list_attempts
-from monkey.protocol.sweeps.revision import Revision
-
-
-class NumberedRevision(NamedTuple):
-    """A revision, and its position in the sweep's log."""
-
-    number: int
-    revision: Revision
+from monkey.protocol.sweeps.revision import NumberedRevision
 
 
 async def read_attempts(world: World, job: str) -> list[AttemptRecord]:

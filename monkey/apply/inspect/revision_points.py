@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from monkey.apply.inspect.job_history import NumberedRevision, read_job_points
+from monkey.apply.inspect.job_history import read_job_points
 from monkey.apply.world.world import World
 from monkey.errors import FleetError
 from monkey.fleet.secret_values import SecretValues
 from monkey.metrics.influx.state_points import write_membership_point, write_revision_point
 from monkey.protocol.journal import LOST, SAVED, JournalRecord
 from monkey.protocol.observer import JournalIndex
-from monkey.protocol.sweeps.revision import Revision
+from monkey.protocol.sweeps.revision import NumberedRevision, Revision
 
 if TYPE_CHECKING:
     from monkey.metrics.influx.influx_client import InfluxClient

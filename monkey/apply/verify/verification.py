@@ -15,12 +15,12 @@ from monkey.apply.verify.shared_objects import SharedObjects
 from monkey.apply.verify.verification_result import MISSING, EvidenceKind, VerificationResult
 from monkey.apply.world.world import World
 from monkey.concurrency import run_in_lanes
-from monkey.errors import CorruptObject, KeyMissing, MonkeyError
+from monkey.errors import MonkeyError
 from monkey.protocol.entries import ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.layout import spell_number
 from monkey.protocol.status.store_snapshot import JobState, SweepView
-from monkey.protocol.sweeps.revision import Revision, decode_order
+from monkey.protocol.sweeps.sweep_log import list_revisions
 from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.job.recipe import Recipe
 from monkey.transfer.download import LANES, check_path
@@ -81,23 +81,13 @@ class _Verification:
         assert newest is not None  # the sweep was found
         recipes = [newest.recipe]
         adopted = {find_owner(self._view, job) for job in jobs} - newest.rows.keys()
-        for n in range(self._view.state.revision_at - 1, 0, -1):
-            if not adopted:
-                break
-            earlier = await self._read_revision(newest.sweep, n)
-            if earlier is not None and not adopted.isdisjoint(earlier.rows):
+        for _, earlier in reversed(
+            await list_revisions(self._world.at, self._world.keys, newest.sweep) if adopted else []
+        ):
+            if not adopted.isdisjoint(earlier.rows):
                 adopted -= earlier.rows.keys()
                 recipes.append(earlier.recipe)
         return recipes
-
-    async def _read_revision(self, sweep: str, n: int) -> Revision | None:
-        """Return entry `n` of a sweep's log; None for one that is no revision, or cannot be read any more."""
-        key = self._world.keys.sweep_log(sweep) + spell_number(n)
-        try:
-            order = decode_order(key, await self._world.at.get(key))
-        except (KeyMissing, CorruptObject):
-            return None
-        return Revision.from_json(order) if order["kind"] == "revision" else None
 
     async def _read_job(self, job: str) -> None:
         """Read a job's log, and plan the checks of what its end names."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from monkey.errors import MonkeyError, SpecError
-from monkey.protocol.sweeps.sweep_log import list_sweeps, peek_sweep
+from monkey.protocol.sweeps.sweep_log import list_sweeps, read_sweep
 from monkey.transfer.datasets.dataset import DIR
 from monkey.transfer.datasets.dataset_upload import is_stored
 
@@ -66,7 +66,7 @@ async def recall_datasets(world: World, specs: Iterable[Spec]) -> Recalled | Non
     found: dict[tuple[str, str], NamedDataset] = {}
     votes: dict[str, dict[str, NamedDataset]] = {path: {} for path in absent}
     for sweep in await list_sweeps(world.at, world.keys) if absent else ():
-        state = await peek_sweep(world.at, world.keys, sweep)
+        state = await read_sweep(world.at, world.keys, sweep)
         if state.revision is not None:
             for path, oid in _taken(state.revision):
                 if path in absent:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from monkey.errors import NotFound
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
+from monkey.protocol.sweeps.sweep_log import make_missing_sweep
 
 #: What a job's id, or its beginning, looks like.
 _ID = re.compile(r"[0-9a-f]{1,16}").fullmatch
@@ -25,9 +26,9 @@ class LookupResult(NamedTuple):
 def find_sweep_or_job(snapshot: StoreSnapshot, what: str) -> LookupResult:
     """Return the sweep of that name, or the job whose id begins so, in the first sweep that has it.
 
-    Raises NotFound, and Corrupt where nothing of the sweep can be read.
+    Raises NotFound.
     """
-    if what in snapshot.sweeps and (snapshot.sweeps[what].state.revision or snapshot.sweeps[what].state.corrupt):
+    if what in snapshot.sweeps and (snapshot.sweeps[what].state.revision or snapshot.sweeps[what].state.skipped.total):
         return LookupResult(find_sweep(snapshot, what))
     matches = _jobs(snapshot.sweeps.values(), what)
     if not matches:
@@ -45,12 +46,12 @@ def find_job(view: SweepView, beginning: str) -> str:
 
 
 def find_sweep(snapshot: StoreSnapshot, name: str) -> SweepView:
-    """Return the sweep of that name. Raises NotFound, and Corrupt where nothing of it can be read."""
+    """Return the sweep of that name. Raises NotFound, which names the entries of its log that are skipped."""
     view = snapshot.sweeps.get(name)
     if view is not None and view.state.revision is not None:
         return view
-    if view is not None and view.state.corrupt:
-        raise view.state.corrupt
+    if view is not None and view.state.skipped.total:
+        raise make_missing_sweep(view.state)
     raise make_not_found(name, snapshot.sweeps, "sweep")
 
 

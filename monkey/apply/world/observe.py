@@ -12,7 +12,7 @@ from monkey.apply.world.desired_state import LoadedSpec
 from monkey.apply.world.fleets import count_living_agents
 from monkey.apply.world.sweep_status import needs_data_again
 from monkey.apply.world.world import World
-from monkey.errors import FleetError, MonkeyError, Problem, SpecError
+from monkey.errors import FleetError, Problem, SpecError
 from monkey.fleet.fleet_port import Fleet
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.desired import UploadSize
@@ -28,10 +28,7 @@ from monkey.transfer.datasets.dataset import Dataset
 
 
 async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[ObservedProject, StoreSnapshot | None]:
-    """Look at everything that a plan for what is wanted is compared with; None where there is no store yet.
-
-    Raises CorruptObject where a desired sweep's log cannot be read: to plan over it would be to guess.
-    """
+    """Look at everything that a plan for what is wanted is compared with; None where there is no store yet."""
     now = time.time()
     if world.store is None:
         return ObservedProject(at=now), None
@@ -41,8 +38,9 @@ async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[Ob
     sweeps = {
         name: _sweep(view, snapshot) for name, view in snapshot.sweeps.items() if view.state.revision or name in wanted
     }
-    for name in wanted & snapshot.sweeps.keys():
-        _refuse_torn(snapshot.sweeps[name], snapshot)
+    skipped = [
+        line for name in sorted(wanted & snapshot.sweeps.keys()) for line in snapshot.sweeps[name].state.skipped.lines
+    ]
     code = {want.recipe.code for want in desired if want.recipe.code}
     there = {sha for sha in code if await _exists(world, world.keys.code(sha))}
     agents = {name: count_living_agents(fleet, snapshot) for name, fleet in world.fleets.items()}
@@ -62,7 +60,7 @@ async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[Ob
         adoptions=adoptions.results,
         codes=adoptions.codes,
         recipes=[one for view in snapshot.sweeps.values() for one in view.state.recipes],
-        problems=tuple(adoptions.problems),
+        problems=(*skipped, *adoptions.skipped.lines),
     )
     return observed, snapshot
 
@@ -87,16 +85,6 @@ async def _datasets(
             for name, absent in want.absent.items():
                 await check_held(world.at, name, absent)
     return await find_lacking_objects(world.at, asked), within
-
-
-def _refuse_torn(view: SweepView, snapshot: StoreSnapshot) -> None:
-    base = f"sweeps/{view.state.name}/"
-    for problem in snapshot.problems:
-        if base in problem:
-            raise MonkeyError(
-                f"the log of sweep {view.state.name!r} cannot be read past entry {view.state.head}: {problem}",
-                hint="move that object out of the store, if nothing newer follows it, and apply again",
-            )
 
 
 def _sweep(view: SweepView, snapshot: StoreSnapshot) -> ObservedSweep:

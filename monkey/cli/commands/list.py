@@ -63,8 +63,8 @@ def show_sweeps(as_json: bool) -> None:
         snapshot = await world.reader().read()
         views = [view for view in snapshot.sweeps.values() if view.state.revision is not None]
         for view in snapshot.sweeps.values():
-            if view.state.corrupt:
-                click.echo(f"warning: {flatten_text(view.state.corrupt.message)}", err=True)
+            for line in view.state.skipped.lines:
+                click.echo(f"warning: {flatten_text(line)}", err=True)
         return (
             dump_json(serialize_sweeps(views), indent=2)
             if as_json

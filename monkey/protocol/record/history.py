@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from monkey.errors import KeyMissing
-from monkey.protocol.layout import PROJECT_NAME, Keys
+from monkey.protocol.layout import Keys, is_agent_name
 from monkey.protocol.record.shipment import METRICS
 from monkey.protocol.record.shipment_reading import ShipmentReader, join_pieces
 from monkey.store.keys import is_encodable
@@ -23,7 +22,6 @@ from monkey.store.store_port import Store
 USUAL = "0.jsonl"
 #: Attempts that a history has at most: a stored one may claim any number.
 MAX_PARTS = 10_000
-_AGENT = re.compile("/".join([PROJECT_NAME.pattern] * 3))
 
 
 class HistoryPart(NamedTuple):
@@ -45,7 +43,7 @@ def parse_parts(told: Any) -> tuple[HistoryPart, ...]:
     """Read parts from JSON that anybody may have written. Raises ValueError, TypeError, AttributeError."""
     parts = tuple(HistoryPart(k, agent, dict(places)) for k, agent, places in told[:MAX_PARTS])
     for part in parts:
-        if type(part.k) is not int or part.k < 1 or not _AGENT.fullmatch(part.agent):
+        if type(part.k) is not int or part.k < 1 or not is_agent_name(part.agent):
             raise ValueError("a part is of no attempt")
         if not all(is_file_name(name) and type(at) is int and at >= 0 for name, at in part.places.items()):
             raise ValueError("a place is none")

@@ -8,7 +8,7 @@ from typing import Any
 
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.heartbeat import decode_beat
-from monkey.protocol.layout import Keys
+from monkey.protocol.layout import Keys, parse_number
 from monkey.protocol.record.shipment import Piece, decode_segment, unpack_pieces
 from monkey.store.store_port import Store
 
@@ -42,7 +42,7 @@ class ShipmentReader:
             return range(self._last + 1, sealed + 1)
         prefix = self._keys.shipped(self._agent)
         names = [item.key.removeprefix(prefix) for item in await self._store.list(prefix)]
-        numbers = {int(name) for name in names if name.isdecimal()}
+        numbers = set(filter(None, map(parse_number, names)))
         # A listing may lag behind the heartbeat.
         return sorted(numbers | set(range(min(numbers, default=1), sealed + 1)))
 

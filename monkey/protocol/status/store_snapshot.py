@@ -12,15 +12,18 @@ from monkey.protocol.entries import EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import TAKE, Heartbeat
 from monkey.protocol.journal import make_record
-from monkey.protocol.layout import Keys
+from monkey.protocol.layout import Keys, is_agent_name
 from monkey.protocol.observer import JournalIndex
 from monkey.protocol.status.agent_views import AgentView, JobState, JobView, RunningJob, SweepView
-from monkey.protocol.sweeps.sweep_log import SweepState, list_sweeps, open_markers, peek_sweep
+from monkey.protocol.sweeps.sweep_log import SweepState, list_sweeps, open_markers, read_sweep
 from monkey.store.store_port import ListedObject, Store
 
 #: Number of jobs of a sweep whose logs one reading reads one by one, where the journals do not add up.
 REPAIRS = 2_000
 
+
+#: Objects of one kind that are named, of those that cannot be read.
+NAMED_OBJECTS = 20
 
 #: Fields that heartbeats have of running jobs, beside the claim.
 _TOLD = ("sweep", "began", "frozen", "metrics", "usage")
@@ -76,14 +79,11 @@ class SnapshotReader:
         Raises StoreError.
         """
         await self._index.refresh()
-        problems = []
         names = await list_sweeps(self._store, self._keys) if sweeps is None else list(sweeps)
         for name in names:
-            state = await peek_sweep(self._store, self._keys, name, self._states.get(name))
-            problems += [state.corrupt.message] if state.corrupt else []
-            self._states[name] = state
+            self._states[name] = await read_sweep(self._store, self._keys, name, self._states.get(name))
         states = [self._states[name] for name in names]
-        agents = [self._agent(beat) for beat in self._index.beats.values()]
+        agents = [self._agent(beat) for agent, beat in self._index.beats.items() if is_agent_name(agent)]
         running, left = self._running(agents)
         now = self._wall()
         views = {
@@ -96,8 +96,18 @@ class SnapshotReader:
         else:
             at_work = set()
         await self._repair([view for name, view in views.items() if name not in at_work])
-        problems += self._index.corrupt.values()
-        problems += [f"{key}: cut short (power was lost?); the job will be run again" for key in sorted(self._torn)]
+        problems = _bound([line for state in states for line in state.skipped.lines])
+        problems += _bound(list(self._index.corrupt.values()))
+        problems += _bound(
+            [
+                f"{self._keys.beat(name)}: no agent has this name"
+                for name in self._index.beats
+                if not is_agent_name(name)
+            ]
+        )
+        problems += _bound(
+            [f"{key}: cut short (power was lost?); the job will be run again" for key in sorted(self._torn)]
+        )
         problems += [f"agent {agent.id}: {agent.alert}" for agent in agents if agent.alive and agent.alert]
         problems += [f"agent {agent.id}: {agent.trouble}" for agent in agents if agent.alive and agent.trouble]
         return StoreSnapshot(views, agents, problems, self._index.succeeded, queue)
@@ -179,6 +189,13 @@ class SnapshotReader:
                 self._index.note(make_record(job, k, entry))
             elif isinstance(entry, TornEntry):
                 self._torn.add(entry.key)
+
+
+def _bound(lines: list[str]) -> list[str]:
+    """Return the first of the lines, and how many more there are: anybody may have left any number of such objects."""
+    return (
+        lines if len(lines) <= NAMED_OBJECTS else [*lines[:NAMED_OBJECTS], f"and {len(lines) - NAMED_OBJECTS:,} more"]
+    )
 
 
 def _name(agent: str) -> str:

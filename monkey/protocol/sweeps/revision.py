@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from monkey.errors import CorruptObject
 from monkey.protocol import entry_shape
@@ -84,6 +84,13 @@ class Revision:
             rollback=data["rollback"],
             adopted=data["adopted"],
         )
+
+
+class NumberedRevision(NamedTuple):
+    """A revision, and its position in the sweep's log."""
+
+    number: int
+    revision: Revision
 
 
 def decode_order(key: str, data: bytes) -> dict[str, Any]:

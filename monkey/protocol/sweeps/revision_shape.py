@@ -116,7 +116,7 @@ REVISION = {
         )
     ),
     "author": entry_shape.is_text,
-    "at": entry_shape.is_text,
+    "at": entry_shape.is_time_text,
     "applied": entry_shape.is_moment,
     "rollback": entry_shape.is_flag,
     "adopted": entry_shape.is_text_map,

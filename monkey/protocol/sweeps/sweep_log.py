@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from monkey.errors import ConcurrentApply, CorruptObject, KeyMissing, NotFound
 from monkey.protocol.entry_log import Create
-from monkey.protocol.layout import Keys, is_name, spell_number
-from monkey.protocol.sweeps.revision import Revision, decode_order
+from monkey.protocol.layout import Keys, is_name, parse_number, spell_number
+from monkey.protocol.skipped_entries import NONE_SKIPPED, SkippedEntries
+from monkey.protocol.sweeps.revision import NumberedRevision, Revision, decode_order
 from monkey.protocol.wakeup import wake_agents
 from monkey.spec.job.recipe import EarlierRecipe
 from monkey.store.create import Lost, create_object
@@ -48,8 +49,8 @@ class SweepState:
     expires: float | None = None
     #: The recipes of all revisions, for `equivalences`; the first one first, and no two alike in a row.
     recipes: tuple[EarlierRecipe, ...] = ()
-    #: What ended the reading of the log before its end (peek_sweep).
-    corrupt: CorruptObject | None = None
+    #: Entries that count for nothing.
+    skipped: SkippedEntries = NONE_SKIPPED
 
     @property
     def active(self) -> bool:
@@ -91,6 +92,8 @@ def fold_entry(state: SweepState, order: dict[str, Any]) -> SweepState:
     state = replace(state, cancelled=None, cause=None, goal=False, waived=waived)
     if kind == "revision":
         revision = Revision.from_json(order)
+        if revision.sweep != state.name:
+            raise ValueError(f"it is a revision of sweep {revision.sweep!r}")
         waived = (
             waived and state.revision is not None and state.revision.settings.stop_when == revision.settings.stop_when
         )
@@ -119,32 +122,53 @@ async def list_sweeps(store: Store, keys: Keys) -> list[str]:
     return sorted(filter(is_name, {item.key.removeprefix(keys.sweeps).partition("/")[0] for item in items}))
 
 
-async def read_sweep(store: Store, keys: Keys, name: str, known: SweepState | None = None) -> SweepState:
-    """Read what the sweep's log says, starting from what is known. A sweep never applied has head 0.
+def judge_entry(state: SweepState, key: str, data: bytes) -> SweepState:
+    """Return the state after one more entry, whatever its bytes are: this alone decides whether an entry counts.
 
-    Raises CorruptObject for an entry that cannot be read: what comes after it cannot be judged.
+    One that is ill-formed, or of a kind that is not known, changes nothing but `head` and `skipped`.
     """
-    state = await peek_sweep(store, keys, name, known)
-    if state.corrupt:
-        raise state.corrupt
+    try:
+        return fold_entry(state, decode_order(key, data))
+    except CorruptObject as exc:
+        why = exc.message.removeprefix(f"{key}: ")
+    except Exception as exc:  # whatever is wrong with it is wrong with this entry alone
+        why = f"not a readable entry of a sweep's log ({exc!r:.200})"
+    return replace(state, head=state.head + 1, skipped=state.skipped.add(key, why))
+
+
+async def read_sweep(store: Store, keys: Keys, name: str, known: SweepState | None = None) -> SweepState:
+    """Read what the sweep's log says, starting from what is known. A sweep never applied has head 0."""
+    state = known or SweepState(name)
+    async for after in _walk_log(store, keys, state):
+        state = after
     return state
 
 
-async def peek_sweep(store: Store, keys: Keys, name: str, known: SweepState | None = None) -> SweepState:
-    """Read as far as the sweep's log can be read: `corrupt` of the state says where that ended, if it did."""
-    state = replace(known, corrupt=None) if known else SweepState(name)
+async def list_revisions(store: Store, keys: Keys, name: str) -> list[NumberedRevision]:
+    """Return all revisions of a sweep, the first one first."""
+    found = []
+    async for state in _walk_log(store, keys, SweepState(name)):
+        if state.revision is not None and state.revision_at == state.head:
+            found.append(NumberedRevision(state.head, state.revision))
+    return found
+
+
+async def _walk_log(store: Store, keys: Keys, state: SweepState) -> AsyncIterator[SweepState]:
+    """Yield the state after each entry that follows."""
     while True:
-        key = keys.sweep_log(name) + spell_number(state.head + 1)
+        key = keys.sweep_log(state.name) + spell_number(state.head + 1)
         try:
             data = await store.get(key)
         except KeyMissing:
-            return state
-        try:
-            state = fold_entry(state, decode_order(key, data))
-        except CorruptObject as exc:
-            return replace(state, corrupt=exc)
-        except Exception as exc:  # whatever is wrong with it is wrong with this entry alone
-            return replace(state, corrupt=CorruptObject(key, f"not a readable entry of a sweep's log ({exc!r})"))
+            return
+        state = judge_entry(state, key, data)
+        yield state
+
+
+def make_missing_sweep(state: SweepState) -> NotFound:
+    """Return the error for a sweep without a revision: none was applied, or none counts."""
+    why = "".join(f"; {line}" for line in state.skipped.lines)
+    return NotFound(f"there is no sweep {state.name!r} in this project{why}", hint="`monkey list sweeps` names them")
 
 
 async def append_revision(
@@ -195,7 +219,7 @@ async def append_order(
     while True:
         state = await read_sweep(store, keys, name, state)
         if state.revision is None:
-            raise NotFound(f"there is no sweep {name!r} in this project", hint="`monkey list sweeps` names them")
+            raise make_missing_sweep(state)
         if cause and (cause in state.acted or not state.active or (goal and state.waived)):
             return state.head
         answer = await create(store, keys.sweep_log(name) + spell_number(state.head + 1), _dump(body))
@@ -223,16 +247,17 @@ async def open_markers(store: Store, keys: Keys, fleet: str) -> dict[str, list[i
     ended: set[tuple[str, int]] = set()
     for item in await store.list(prefix):
         sweep, _, name = item.key.removeprefix(prefix).partition("/")
-        n = name.removesuffix(".end")
-        if not n.isdecimal() or not is_name(sweep):
+        n = parse_number(name.removesuffix(".end"))
+        if n is None or not is_name(sweep):
             continue
         if name.endswith(".end"):
-            ended.add((sweep, int(n)))
+            ended.add((sweep, n))
         else:
-            found.setdefault(sweep, set()).add(int(n))
+            found.setdefault(sweep, set()).add(n)
     left = {sweep: sorted(n for n in numbers if (sweep, n) not in ended) for sweep, numbers in found.items()}
     return {sweep: numbers for sweep, numbers in left.items() if numbers}
 
 
 def _dump(body: dict[str, Any]) -> bytes:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    # As in entries.py: a reason may come from a command line that is no UTF-8.
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")

@@ -14,6 +14,8 @@ ParameterValue = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 #: In `ParameterColumn.index`: this job does not have this parameter (its `when` was false).
 ABSENT = -1
+#: Levels of nesting that a value may have: more than any spec can write.
+_MOST_LEVELS = 64
 #: Characters of a job's parameters in its label.
 _LABEL_CHARACTERS = 80
 
@@ -89,7 +91,19 @@ def _read_column(name: str, raw: dict[str, Any], jobs: int) -> ParameterColumn:
     pointed = set(index) if len(values) < 128 else index
     if index and (min(pointed) < ABSENT or max(pointed) >= len(values)):
         raise ValueError(f"column {name!r:.40} points to a value that it does not have")
+    if any(isinstance(value, list | dict) and _is_deep(value) for value in values):
+        raise ValueError(f"column {name!r:.40} has a value of more than {_MOST_LEVELS} levels")
     return ParameterColumn(values, array("i", index))
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MOST_LEVELS):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [item for items in inner for item in items if isinstance(item, list | dict)]
+        if not level:
+            return False
+    return True
 
 
 def nest_parameters(parameters: dict[str, ParameterValue]) -> dict[str, ParameterValue]:

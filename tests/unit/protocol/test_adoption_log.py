@@ -106,7 +106,7 @@ def test_what_is_no_entry_is_reported_and_what_follows_counts(data: bytes) -> No
         log = await read(store)
         await log.append(ENTRY)
         assert log.head == 2 and log.results == {A: B}
-        assert [problem.partition(":")[0] for problem in log.problems] == ["projects/p/adoptions/00000001"]
+        assert [problem.partition(":")[0] for problem in log.skipped.lines] == ["projects/p/adoptions/00000001"]
 
     asyncio.run(main())
 

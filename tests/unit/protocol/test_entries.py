@@ -66,6 +66,7 @@ END = {"kind": "end", "outcome": "succeeded", "agent": "f/h/b", "nonce": 1}
     "body",
     [
         CLAIM | {"agent": ["f/h/b"]},
+        *(CLAIM | {"agent": name} for name in ("", "../h/b", "f//b", "f/h/", "f/h\0/b", "f/\ud800/b")),
         CLAIM | {"nonce": "1"},
         CLAIM | {"seq": True},
         CLAIM | {"else": 1},

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from monkey.errors import ConcurrentApply, CorruptObject, NotFound
+from monkey.errors import ConcurrentApply, NotFound
 from monkey.protocol.entry_log import LogTally
-from monkey.protocol.layout import Keys
+from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.protocol.status.verdicts import MAX_LOSSES, MAX_LOSSES_IN_ALL, Verdict, judge_job
 from monkey.protocol.sweeps.revision import Revision
@@ -18,6 +18,7 @@ from monkey.protocol.sweeps.sweep_log import (
     append_order,
     append_revision,
     end_marker,
+    list_revisions,
     list_sweeps,
     mark_queue,
     open_markers,
@@ -134,26 +135,73 @@ JUNK += [b'{"kind":"retry","jobs":{"x":"y"}}', b'{"kind":"cancel","reason":5}', 
 
 
 @pytest.mark.parametrize("junk", JUNK)
-def test_a_sweeps_log_that_cannot_be_read_is_reported_by_key(junk: bytes) -> None:
-    async def corrupt() -> None:
-        store = MemoryStore()
-        await store.put(f"{KEYS.sweep_log('digits')}00000001", junk)
-        with pytest.raises(CorruptObject, match="sweeps/digits/00000001"):
-            await read_sweep(store, KEYS, "digits")
-
-    asyncio.run(corrupt())
-
-
-def test_what_comes_before_an_unreadable_entry_is_still_known() -> None:
-    async def prefix() -> None:
-        store = MemoryStore()
-        await append_revision(store, KEYS, REVISION, 0)
-        await store.put(f"{KEYS.sweep_log('digits')}00000002", b"{")
+def test_an_entry_that_is_none_keeps_its_number_and_what_follows_counts(junk: bytes) -> None:
+    async def skipped() -> None:
+        store, base = MemoryStore(), KEYS.sweep_log("digits")
+        await store.put(f"{base}00000001", junk)
+        with pytest.raises(NotFound, match="no sweep 'digits' in this project; projects/p/sweeps/digits/00000001: "):
+            await append_order(store, KEYS, "digits", "pause")
+        assert await append_revision(store, KEYS, REVISION, (await read_sweep(store, KEYS, "digits")).head) == 2
+        await store.put(f"{base}00000003", junk)
+        assert await append_order(store, KEYS, "digits", "pause") == 4
+        state = await read_sweep(store, KEYS, "digits")
+        assert (state.head, state.revision_at, state.paused, state.skipped.total) == (4, 2, True, 2)
+        assert [line.partition(":")[0] for line in state.skipped.lines] == [f"{base}00000001", f"{base}00000003"]
         seen = await SnapshotReader(store, KEYS).read()
         assert list(seen.sweeps["digits"].jobs) == JOBS
-        assert [problem for problem in seen.problems if "digits/00000002" in problem]
+        assert [problem for problem in seen.problems if "digits/00000003" in problem]
+        assert [number for number, _ in await list_revisions(store, KEYS, "digits")] == [2]
 
-    asyncio.run(prefix())
+    asyncio.run(skipped())
+
+
+def test_a_revision_of_another_sweep_counts_for_nothing() -> None:
+    async def moved() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        await store.put(f"{KEYS.sweep_log('other')}00000001", await store.get(f"{KEYS.sweep_log('digits')}00000001"))
+        state = await read_sweep(store, KEYS, "other")
+        assert state.revision is None and "revision of sweep 'digits'" in state.skipped.lines[0]
+
+    asyncio.run(moved())
+
+
+def test_of_many_entries_that_are_none_a_few_are_named() -> None:
+    async def flooded() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        for n in range(2, 10_002):
+            await store.put(KEYS.sweep_log("digits") + spell_number(n), b"\x1b[2J" * 20)
+        state = await read_sweep(store, KEYS, "digits")
+        assert (state.head, state.skipped.total, len(state.skipped.named)) == (10_001, 10_000, 3)
+        assert state.skipped.lines[-1] == "projects/p/sweeps/digits/: 9,997 more are skipped"
+        assert not any("\x1b" in line or len(line) > 300 for line in state.skipped.lines)
+        seen = await SnapshotReader(store, KEYS).read()
+        assert len(seen.problems) == 4
+        assert await append_order(store, KEYS, "digits", "pause", known=state) == 10_002
+
+    asyncio.run(flooded())
+
+
+def test_a_second_apply_is_told_though_what_came_first_counts_for_nothing() -> None:
+    async def twice() -> None:
+        store = MemoryStore()
+        await store.put(f"{KEYS.sweep_log('digits')}00000001", b"{")
+        with pytest.raises(ConcurrentApply, match="changed by somebody else"):
+            await append_revision(store, KEYS, REVISION, 0)
+        assert await append_revision(store, KEYS, REVISION, 1) == 2
+
+    asyncio.run(twice())
+
+
+def test_a_reason_that_is_no_text_is_kept() -> None:
+    async def odd() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, REVISION, 0)
+        await append_order(store, KEYS, "digits", "cancel", reason="\udcff")
+        assert (await read_sweep(store, KEYS, "digits")).cancelled == "\udcff"
+
+    asyncio.run(odd())
 
 
 def test_markers_are_open_until_they_are_ended() -> None:

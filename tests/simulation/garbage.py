@@ -1,0 +1,71 @@
+"""Garbage in the store, and a writer of it into sweeps' logs: it counts for nothing, and stops nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from monkey.errors import ConcurrentApply
+from monkey.protocol.layout import spell_number
+from tests.simulation.body import KEYS
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+#: Mean of the seconds between two of its visits, and the most entries that it leaves at one.
+OFTEN, MOST = 40.0, 4
+JUNK = [b"", b"[]", b'{"kind":"dance"}', b'{"kind":"extend","until":"x"}', b'{"kind":"cancel","goal":1}', b"\xff" * 99]
+
+#: The rest of a journal's segment whose columns differ in length.
+RAGGED = b'","ks":[1,2],"outcomes":"s","names":["a"],"sweeps":[0],"seconds":[1],"at":[1],"extra":{}}'
+
+
+def leave_litter(world: World) -> None:
+    """Leave things in the store that are not what they should be."""
+    junk = world.random.choice([b'{"kind":', b'{"kind":"dance"}'])
+    litter = {f"{KEYS.queue('f')}a/README": b"", f"{KEYS.sweep_log('c')}00000001": junk}
+    litter |= {f"{KEYS.job_log('63'.zfill(16))}00000001": junk, f"{KEYS.agents}README": b""}
+    litter |= {f"{KEYS.sweep_log('c')}{n:08d}": b"{" for n in range(2, 6)}
+    litter |= {f"{KEYS.sweep_log('d')}00000001": b'{"kind":"revision"}', KEYS.marker("f", "d", 1): b"{}"}
+    litter |= {KEYS.segment("f/x/b0", 1): b"{", f"{KEYS.agents}f/x/b0/notes": b"?", KEYS.marker("f", "c", 1): b"{}"}
+    litter[KEYS.segment("f/x/b0", 2)] = b'{"jobs":"' + b"0" * 16 + RAGGED
+    for key, data in litter.items():
+        world.state.write(key, data)
+
+
+class Garbage:
+    """The writer."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        #: Of its own, so that the seeds without garbage stay what they are.
+        self.random = random.Random(f"garbage {world.seed}")
+        self.any = world.weather.orders and world.seed % 7 == 0
+
+    async def scatter(self) -> None:
+        """Write until the run is over."""
+        while self.any:
+            await asyncio.sleep(self.random.expovariate(1 / OFTEN))
+            sweep = self.random.choice("ab")
+            for _ in range(self.random.randint(1, MOST)):
+                self._write(sweep)
+
+    def _write(self, sweep: str) -> None:
+        log, objects = KEYS.sweep_log(sweep), self.world.state.objects
+        n = next(n for n in range(1, 10_000) if log + spell_number(n) not in objects)
+        other, _ = objects[KEYS.sweep_log("a" if sweep == "b" else "b") + spell_number(1)]
+        # Another sweep's entry, and one that was cut short, too.
+        self.world.create(log + spell_number(n), self.random.choice([*JUNK, other, other[: len(other) // 2]]))
+
+    async def insist(self, apply: Callable[[], Awaitable[None]]) -> None:
+        """Apply as a user does who is told that another came first: anew."""
+        while True:
+            try:
+                await apply()
+            except ConcurrentApply:
+                if not self.any:
+                    raise
+            else:
+                return
