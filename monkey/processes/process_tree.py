@@ -17,6 +17,8 @@ LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 HAS_PROC = os.path.exists("/proc/self/stat")
 #: Variable in the environment of supervisor and jobs that says whose they are: "STATE_DIRECTORY:KEY".
 MARK = "MONKEY_AGENT"
+#: Digits that the number of a job has at most.
+_KEY_DIGITS = 18
 #: The key of builds of environments ("build.TOKEN"), which are the agent's own children and outlive a supervisor.
 BUILD = "build"
 
@@ -68,6 +70,15 @@ def read_mark(pid: int) -> str | None:
     """Return the mark in the environment that a process started with; None where it has none, or hides it."""
     _, found, rest = (b"\0" + read_proc(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())
     return os.fsdecode(rest.partition(b"\0")[0]) if found else None
+
+
+def read_marked_key(pid: int, state: str) -> int | None:
+    """Return the number of the job that a process's mark names; None for a mark of another agent than `state`'s.
+
+    A job may start processes with any mark, so nothing that it can hold raises an error.
+    """
+    whose, _, key = (read_mark(pid) or "").rpartition(":")
+    return int(key) if whose == state and key.isascii() and key.isdigit() and len(key) <= _KEY_DIGITS else None
 
 
 def list_lock_holders(lock: int) -> list[int]:

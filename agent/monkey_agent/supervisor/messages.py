@@ -16,6 +16,20 @@ def encode_message(*message: Any) -> bytes:
     return len(data).to_bytes(4, "little") + data
 
 
+def _decode(data: bytes) -> tuple[Any, ...]:
+    """Return the message; () for bytes that are none: those that follow are read all the same."""
+    try:
+        message = marshal.loads(data)
+    except (ValueError, TypeError, EOFError):
+        return ()
+    return message if isinstance(message, tuple) else ()
+
+
+def find_new_key(message: tuple[Any, ...]) -> int:
+    """Return the key of the job that a message is to start; 0 for a message of another kind."""
+    return message[1] if len(message) > 1 and message[0] == "spawn" and type(message[1]) is int else 0
+
+
 class Inbox:
     """What came in, until a message is whole."""
 
@@ -27,7 +41,7 @@ class Inbox:
         """Return the messages that are whole with this."""
         data, found, at = self._data + data, [], 0
         while len(data) >= at + 4 and len(data) >= (end := at + 4 + int.from_bytes(data[at : at + 4], "little")):
-            found.append(marshal.loads(data[at + 4 : end]))
+            found.append(_decode(data[at + 4 : end]))
             at = end
         self._data = data[at:]
         return found

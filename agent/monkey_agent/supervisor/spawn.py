@@ -23,12 +23,16 @@ class ProgramStarter:
     def __init__(self) -> None:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._found: dict[tuple[str, str], str] = {}
+        #: Environments by number. As bytes: they are handed to a new process many times over.
+        self.bases: dict[int, dict[bytes, bytes]] = {}
 
-    def __call__(self, argv: list[str], env: dict[bytes, bytes], cwd: str, log: str) -> int:
+    def __call__(self, argv: list[str], base: int, over: dict[str, str], cwd: str, log: str) -> int:
         """Return the pid of `argv`, started in `cwd` with stdout and stderr appended to `log` and nothing to read.
 
-        Raises OSError whose filename is `log`, `cwd` or the program, whichever was wrong.
+        `over`: variables over those of environment number `base`. Raises OSError whose filename is `log`, `cwd` or the
+        program, whichever was wrong.
         """
+        env = {**self.bases[base], **encode_environment(over)}
         # Never waits for the reader of a pipe that a job put there, nor follows a link: who waits freezes nobody.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
         out = os.open(log, flags, 0o644)

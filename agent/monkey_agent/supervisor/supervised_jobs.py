@@ -12,7 +12,7 @@ from monkey.processes.process_tree import (
     STOP,
     list_descendants,
     read_group,
-    read_mark,
+    read_marked_key,
     read_session,
     read_start_time,
     send_group,
@@ -116,9 +116,8 @@ class SupervisedJobs:
             if other.pid == leader:
                 return other is job
         over = job.status is not None
-        marked = (read_mark(pid) or "").rpartition(":")
-        if marked[0] == self.state and marked[2].isdigit():
-            key = int(marked[2])
+        key = read_marked_key(pid, self.state)
+        if key is not None:
             # Of a job that is not known any more: it goes with whoever ends next.
             return key == job.key or (over and key not in self.by_key)
         # It hides whose it is (`env -i`, a title over its environment). Never take it from a job that may be its own.

@@ -22,7 +22,7 @@ if __name__ == "__main__":
 
 from monkey.processes.descendants import kill_all, wake_on_signals
 from monkey.processes.process_tree import KILL, MARK, adopt_orphans, send_group, send_signal
-from monkey_agent.supervisor.messages import Pipe
+from monkey_agent.supervisor.messages import Pipe, find_new_key
 from monkey_agent.supervisor.pending import PendingJob, PendingJobs
 from monkey_agent.supervisor.reaper import stand_guard
 from monkey_agent.supervisor.shared_state import GUARD, NOTHING, OWN, SIGNALLED, SUPERVISOR, SharedState
@@ -42,11 +42,8 @@ class SupervisorLoop:
 
     def __init__(self, socket: int, guard: int, register: SharedState, clock: int, state: str) -> None:
         self.socket, self.guard, self.register, self.clock, self.state = socket, guard, register, clock, state
-        self.jobs, self.launch = SupervisedJobs(state), ProgramStarter()
+        self.jobs, self.launch, self.turns = SupervisedJobs(state), ProgramStarter(), PendingJobs()
         self.hunted: dict[int, SupervisedJob] = {}
-        self.turns = PendingJobs()
-        #: Environments by number. As bytes: they are handed to a new process many times over.
-        self.bases: dict[int, dict[bytes, bytes]] = {}
         self.late = self.blocked = False
         self.pipe = Pipe(socket)
         self.wake = wake_on_signals()
@@ -92,15 +89,16 @@ class SupervisorLoop:
             return None
         return max(0.0, min(_POLL_MILLISECONDS, (self.register.deadline - self.now()) * 1000 + 1))
 
-    # -- the agent ----------------------------------------------------------------------------------------------------
-
     def receive(self) -> bool:
         messages = self.pipe.receive()
-        for name, *rest in messages or ():
+        for message in messages or ():
             try:
+                name, *rest = message
                 getattr(self, f"do_{name}")(*rest)
-            except Exception:  # of one job; we are the parent of others
+            except Exception as exc:  # of one job; we are the parent of others
                 sys.excepthook(*sys.exc_info())
+                if (key := find_new_key(message)) and key not in self.jobs.by_key and not self.turns.find(key):
+                    self.pipe.tell("failed", key, None, repr(exc))
         return messages is not None
 
     def flush(self) -> bool:
@@ -113,12 +111,14 @@ class SupervisorLoop:
 
     def do_base(self, number: int, env: dict[str, str]) -> None:
         """Keep an environment that many jobs share."""
-        self.bases[number] = encode_environment(env)
+        self.launch.bases[number] = encode_environment(env)
 
     def do_spawn(
         self, key: int, after: int, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str
     ) -> None:
         """Start a job, unless the deadline has passed; a job that follows another (`after`) waits for its turn."""
+        if type(key) is not int or type(after) is not int or key in self.jobs.by_key or self.turns.find(key):
+            raise ValueError(f"no job can have the number {key!r}, after {after!r}")
         if after:
             self.turns.add(PendingJob(key, after, (name, argv, base, env, cwd, log)))
         else:
@@ -144,8 +144,8 @@ class SupervisorLoop:
             self.pipe.tell("refused", key)
             return
         try:
-            marked = encode_environment({**env, MARK: f"{self.state}:{key}"})
-            pid = self.launch(argv, {**self.bases[base], **marked}, cwd, log)
+            name.encode()  # as the register will, when the job has ended
+            pid = self.launch(argv, base, {**env, MARK: f"{self.state}:{key}"}, cwd, log)
         except Exception as exc:  # of the machine, or what is no word: of another type, or with a NUL in it
             self.pipe.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or repr(exc))
             return

@@ -121,8 +121,9 @@ class SupervisorClient:
         """
         self._keys += 1
         process = SupervisedProcess(self, self._keys, name, begun=after is None)
-        self._processes[process.key] = process
+        # Told first: what cannot be told raises an error, and is no process of ours.
         self.tell("spawn", process.key, after.key if after else 0, name, argv, base, env, cwd, log)
+        self._processes[process.key] = process
         return process
 
     def exited(self, name: str, how: ProcessExit) -> SupervisedProcess:
@@ -217,7 +218,9 @@ class SupervisorClient:
             elif process is not None:
                 process.begun = True
             return
-        process = self._processes.pop(key)
+        process = self._processes.pop(key, None)
+        if process is None:
+            return
         if kind == "failed":
             process.end(ProcessExit(kind, code=how[0] or 0, file=how[1] or ""))
         else:

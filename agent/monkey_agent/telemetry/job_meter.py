@@ -14,7 +14,7 @@ from monkey.processes.process_tree import (
     HAS_PROC,
     list_children,
     list_descendants,
-    read_mark,
+    read_marked_key,
     read_proc,
     read_session,
 )
@@ -62,14 +62,10 @@ class ProcJobMeter:
         keys = {pid: key for key, pid in mains.items()}
         for orphan in list_children(supervisor) if supervisor else ():
             if orphan not in keys:
-                owner = keys.get(read_session(orphan)) or self._marked(orphan)
+                owner = keys.get(read_session(orphan)) or read_marked_key(orphan, self._state)
                 if owner in roots:
                     roots[owner].append(orphan)
         return roots
-
-    def _marked(self, pid: int) -> int:
-        state, _, key = (read_mark(pid) or "").rpartition(":")
-        return int(key) if state == self._state and key.isdigit() else 0
 
     def _use(self, key: int, told: list[tuple[int, list[bytes]]]) -> ProcessUsage:
         cpu = sum(sum(map(int, fields[11:15])) for _, fields in told) / _TICKS
