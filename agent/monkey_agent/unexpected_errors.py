@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from monkey.errors import StoreError
+from monkey.errors import FleetError, StoreError
 from monkey.fleet.fleet_port import keep_silent
 
 #: Characters of an exception that people are told, and lines that are remembered.
@@ -37,10 +37,14 @@ class UnexpectedErrors:
 
     @contextmanager
     def alone(self, where: str) -> Iterator[None]:
-        """End what is done here by an exception, and nothing else. StoreError continues: it is expected everywhere."""
+        """End what is done here by an exception, and nothing else.
+
+        StoreError continues: it is expected everywhere. So does FleetError: where no supervisor can be started, nothing
+        can.
+        """
         try:
             yield
-        except StoreError:
+        except (StoreError, FleetError):
             raise
         except Exception as exc:
             self.tell(where, exc)

@@ -107,13 +107,21 @@ class InfluxRoute(threading.Thread):
     def run(self) -> None:
         """Send until it is time to end."""
         while not self._orders.go:
-            self._tend()
-            if not self._send():
+            if not self._send_some():
                 if self._orders.until is not None:
                     break
                 self._tell()
                 self._orders.wait(POLL)
         self._tell()
+
+    def _send_some(self) -> bool:
+        """Look for new points, and send some; return whether there may be more to send at once."""
+        try:
+            self._tend()
+            return self._send()
+        except Exception as exc:  # of this spool alone; it is tried again, and people are told
+            self._failed(f"unexpected {exc!r:.200} (this is a bug in monkey)")
+            return False
 
     def _tend(self) -> None:
         """Look for new points, keep the spool within its bound of bytes, and report."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from monkey.errors import StoreError
 from monkey.transfer.globs import GlobPatterns
 from monkey_agent.cache.code_cache import UnpackedSnapshot
 from monkey_agent.checkpoints.checkpoint_saver import CheckpointSaver
@@ -37,4 +38,9 @@ class LaunchedProcess:
 
         Raises StoreError.
         """
-        return await self.facts.record(self.gpus) if self.facts is not None else ""
+        try:
+            return await self.facts.record(self.gpus) if self.facts is not None else ""
+        except StoreError:
+            raise
+        except Exception:  # it costs no job its result
+            return ""

@@ -245,11 +245,12 @@ class LocalRunner:
 
     def take_unshipped(self, most: int) -> Iterator[Piece]:
         """See `Runner.take_unshipped`."""
-        files = [running.unshipped for running in self._unmerged]
-        for take in (*(each.take_metrics for each in files), *(each.take_log for each in files)):
-            for piece in take(most):
-                most -= len(piece.data)
-                yield piece
+        files = [(running.job, running.unshipped) for running in self._unmerged]
+        for job, take in (*((job, of.take_metrics) for job, of in files), *((job, of.take_log) for job, of in files)):
+            with self.errors.alone(f"what job {job} wrote"):
+                for piece in take(most):
+                    most -= len(piece.data)
+                    yield piece
 
     def merged(self, running: RunningAttempt) -> None:
         """Note that the files of the attempt are whole in the store."""

@@ -258,6 +258,7 @@ class RunningAttempt:
     def leave(self, *, recorded: bool) -> None:
         """See `LiveAttempt.leave`."""
         self.process.judge(NOTHING)
+        self._services.merged(self)  # or it never will be
         self._services.give(self._space)
         succeeded = self._outcome is not None and self._outcome.ending is AttemptEnd.SUCCEEDED
         if recorded and succeeded and self._checkpoint.left_any:

@@ -106,5 +106,5 @@ async def _survive(reading: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, An
     """Return what was read; {} for a Python that cannot be asked: that costs no job its result."""
     try:
         return await reading
-    except (OSError, ValueError):
+    except Exception:
         return {}

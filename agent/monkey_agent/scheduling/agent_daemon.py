@@ -109,7 +109,7 @@ class AgentDaemon:
         while self.attempts.in_hand and self.clock.now() < until:
             for work in list(self.attempts.in_hand.values()):
                 if not work.stopping:
-                    self._spawn(work.stop(self._why))
+                    self.attempts.dismiss(work, self._why)
             await self.clock.sleep(0.05)
         for sweep in self.permits.idle:
             await self.permits.release(sweep)
@@ -193,7 +193,8 @@ class AgentDaemon:
         pauses = PollSchedule(self.store, self.keys, self.clock, self._random)
         while True:
             try:
-                await self._look()
+                with self.errors.alone("a look at the store"):
+                    await self._look()
                 self.troubles.expire()
             except StoreReplaced as exc:
                 self._failure = exc  # nobody will ever ask what became of the jobs
@@ -241,7 +242,10 @@ class AgentDaemon:
         if work.stopping or work.lock.locked() or self.queue.wanted(work.sweep, work.job):
             return
         to = self.queue.wanted_by(work.job)
-        self._spawn(self.attempts.hand_over(work, to) if to else work.stop(self.queue.why_not(work.sweep)))
+        if to is None:
+            self.attempts.dismiss(work, self.queue.why_not(work.sweep))
+        else:
+            self._spawn(self.attempts.care_for(work, lambda: self.attempts.hand_over(work, to)))
 
     def _idle(self) -> None:
         now = self.clock.now()
@@ -262,7 +266,8 @@ class AgentDaemon:
             await self._wake.wait()
             self._wake.clear()
             try:
-                await self.dispatcher.fill(self._leaving.is_set)
+                with self.errors.alone("handing out slots"):
+                    await self.dispatcher.fill(self._leaving.is_set)
             except StoreError as exc:
                 self.troubles.note(exc)
             if self.queue.finished and self.heart.told < self.heart.journal.total:
@@ -275,10 +280,15 @@ class AgentDaemon:
         idle = sorted(self.attempts.in_hand.keys() - {work.job for work in at_work})
         alerts = [*self.troubles.messages, *self.dispatcher.alerts, *sorted(self.picker.torn)[:3]]
         return {
-            "running": [work.vitals() for work in at_work],
+            "running": list(self.attempts.list_vitals(at_work)),
             "idle": idle,
             "alert": "; ".join(filter(None, alerts)),
             "unfit": sorted(self.queue.unfit),
             **({"draining": True} if self.dispatcher.closed else {}),
-            **self.more_vitals(),
+            **self._more(),
         }
+
+    def _more(self) -> dict[str, Any]:
+        with self.errors.alone("what heartbeats tell of the machine"):
+            return self.more_vitals()
+        return {}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any
 
 from monkey.errors import CorruptObject, FleetError, JobFailed, StoreError
 from monkey.protocol.claims import RETRY_SECONDS, HeldClaim
-from monkey.protocol.entries import ClaimEnd, EndEntry
+from monkey.protocol.entries import EndEntry
 from monkey.protocol.journal import make_record
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.sweeps.sweep_log import SweepState
@@ -15,14 +17,7 @@ from monkey_agent.ports import AttemptEnd, AttemptOutcome, LiveAttempt, Runner, 
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.claiming import JobPicker
-from monkey_agent.scheduling.job_records import merge_record
-
-ENDED = {
-    AttemptEnd.SUCCEEDED: ClaimEnd.SUCCEEDED,
-    AttemptEnd.FAILED: ClaimEnd.FAILED,
-    AttemptEnd.MET: ClaimEnd.STOPPED,
-    AttemptEnd.STOPPED: ClaimEnd.RELEASED,
-}
+from monkey_agent.scheduling.job_records import make_end
 
 
 class AttemptListener:
@@ -74,29 +69,46 @@ class Attempts:
         work.slot, work.since, work.began = slot, self._clock.now(), self._clock.wall()
         work.called.set()
         for listener in self.listeners:
-            listener.attempt_began(work)
+            self._notify(listener.attempt_began, work)
         if work.running:
             work.running.begin()
 
     def dismiss(self, work: ActiveAttempt, reason: str) -> None:
         """Release an attempt."""
-        self._spawn(work.stop(reason))
+        self._spawn(self.care_for(work, lambda: work.stop(reason)))
+
+    async def care_for(self, work: ActiveAttempt, do: Callable[[], Awaitable[None]]) -> None:
+        """Do something about one attempt; an unexpected error in that releases this attempt alone."""
+        try:
+            await do()
+        except (StoreError, FleetError):
+            raise
+        except Exception as exc:
+            reason = self._errors.tell(f"job {work.job}", exc)
+            with self._errors.alone(f"job {work.job}"):
+                await work.stop(reason)
+
+    def _notify(self, hear: Callable[..., bool | None], *what: Any) -> bool:
+        """Let a listener hear something, and return its answer: what goes wrong there is no harm to the attempt."""
+        with self._errors.alone(hear.__qualname__):
+            return bool(hear(*what))
+        return False
 
     async def _live(self, work: ActiveAttempt) -> None:
         outcome = await self._execute(work)
         self.live.pop(work)
-        called = [listener.slot_vacated(work) for listener in self.listeners]
+        called = [self._notify(listener.slot_vacated, work) for listener in self.listeners]
         if any(called):
             await asyncio.sleep(0)  # it begins before this one's end is written
         async with work.lock:
             held, work.held = work.held, None
-            recorded = held is not None and await self._conclude(work, held, outcome)
+            recorded = held is not None and await self._record(work, held, outcome)
         with self._errors.alone(f"job {work.job}"):
             if work.running:
                 work.running.leave(recorded=recorded)
         self.in_hand.pop(work.job, None)
         for listener in self.listeners:
-            listener.attempt_over(work, held)
+            self._notify(listener.attempt_over, work, held)
 
     async def _execute(self, work: ActiveAttempt) -> AttemptOutcome:
         try:
@@ -144,10 +156,10 @@ class Attempts:
         if work.frozen:
             running.freeze()
         if work.stopping:
-            self._spawn(running.stop(work.stopping))
+            self._spawn(self.care_for(work, lambda: running.stop(work.stopping)))
         self.check(work)
         for listener in self.listeners:
-            listener.attempt_started()
+            self._notify(listener.attempt_started)
 
     async def _outcome(self, running: LiveAttempt) -> AttemptOutcome:
         while True:
@@ -157,45 +169,29 @@ class Attempts:
                 self._troubles.note(exc)
                 await self._clock.sleep(RETRY_SECONDS)
 
+    async def _record(self, work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome) -> bool:
+        """Append the end, and say whether it is in the log; an end that cannot be written becomes a failure."""
+        try:
+            return await self._conclude(work, held, outcome)
+        except Exception as exc:
+            reason = self._errors.tell(f"the end of job {work.job}", exc)
+            with self._errors.alone(f"the end of job {work.job}"):
+                return await self._conclude(work, held, AttemptOutcome(AttemptEnd.FAILED, reason=reason))
+            return False
+
     async def _conclude(self, work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome) -> bool:
         """Append the end; says whether it is in the log."""
         if outcome.ending is AttemptEnd.LOST:
             # No end entry: the next claim makes it a loss, and too many losses end the job.
             self._claims.drop(held)
             return False
-        end = self._end(work, held, outcome)
+        end = make_end(work, held, outcome, self._clock.wall())
         recorded = await self._claims.end(held, end)
         if recorded:
             self._picker.journal(make_record(work.job, held.k + 1, end))
             for listener in self.listeners:
-                listener.end_recorded(work, held, end)
+                self._notify(listener.end_recorded, work, held, end)
         return recorded
-
-    def _end(self, work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome) -> EndEntry:
-        attempt = work.attempt
-        begun = work.running is not None and work.running.begun
-        record = merge_record(attempt.earlier, outcome.outputs, resumed=bool(outcome.history), begun=begun)
-        return EndEntry(
-            outcome=ENDED[outcome.ending],
-            agent=held.claim.agent,
-            nonce=held.claim.nonce,
-            sweep=work.sweep,
-            reason=outcome.reason,
-            exit_code=outcome.exit_code,
-            seconds=round(outcome.seconds, 3),
-            at=round(self._clock.wall(), 3),
-            out=work.attempt.k,
-            prepared=work.prepared if begun else 0.0,
-            log_tail=outcome.log_tail if outcome.ending is AttemptEnd.FAILED else [],
-            met=outcome.met.to_json() if outcome.met else {},
-            **{
-                "metrics": outcome.summary,
-                "usage": outcome.usage,
-                "facts": outcome.facts,
-                "history": [part.to_json() for part in outcome.history],
-                **record,
-            },
-        )
 
     # -- fencing ------------------------------------------------------------------------------------------------------
 
@@ -218,7 +214,7 @@ class Attempts:
         if work.frozen or work.held is None or self._in_order(work):
             return
         work.freeze()
-        self._spawn(self._ask_again(work))
+        self._spawn(self.care_for(work, lambda: self._ask_again(work)))
 
     def check_all(self) -> None:
         """Check every attempt that may have processes."""
@@ -249,6 +245,12 @@ class Attempts:
             work.held = await self._claims.again(work.held, sweep)
         return "" if work.held else "another agent took it over"
 
+    def list_vitals(self, works: Iterable[ActiveAttempt]) -> Iterator[dict[str, Any]]:
+        """Yield what heartbeats tell of these attempts."""
+        for work in works:
+            with self._errors.alone(f"what heartbeats tell of job {work.job}"):
+                yield work.vitals()
+
     # -- orders -------------------------------------------------------------------------------------------------------
 
     async def hand_over(self, work: ActiveAttempt, to: SweepState) -> None:
@@ -261,12 +263,12 @@ class Attempts:
             if to.revision.settings.max_concurrent_jobs is not None:
                 permit = await self._permits.take(to)
                 if permit is None:
-                    self._spawn(work.stop(f"handed to sweep {to.name}, whose permits are all out"))
+                    self.dismiss(work, f"handed to sweep {to.name}, whose permits are all out")
                     return
             if work.permit:
                 self._permits.give(work.sweep, work.permit)
             work.permit, work.sweep = permit, to.name
             work.held = await self._claims.again(work.held, to.name)
             if work.held is None:
-                self._spawn(work.stop("another agent took it over"))
+                self.dismiss(work, "another agent took it over")
         self.check(work)

@@ -1,12 +1,22 @@
-"""A job's record over its attempts: what the end of one takes from those before it."""
+"""A job's record over its attempts: the end of one, and what it takes from those before it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.record.job_attempts import AttemptRecord
+from monkey_agent.ports import AttemptEnd, AttemptOutcome
+from monkey_agent.scheduling.active_attempt import ActiveAttempt
+
+ENDED = {
+    AttemptEnd.SUCCEEDED: ClaimEnd.SUCCEEDED,
+    AttemptEnd.FAILED: ClaimEnd.FAILED,
+    AttemptEnd.MET: ClaimEnd.STOPPED,
+    AttemptEnd.STOPPED: ClaimEnd.RELEASED,
+}
 
 
 class EarlierOutputs(NamedTuple):
@@ -58,3 +68,31 @@ def merge_record(
     if not begun and (last := find_last_end(earlier)):
         fields |= {"metrics": last.metrics, "usage": last.usage, "history": last.history, "facts": last.facts}
     return fields
+
+
+def make_end(work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome, now: float) -> EndEntry:
+    """Make the end of an attempt that was claimed by `held`; `now`: the agent's wall clock."""
+    attempt = work.attempt
+    begun = work.running is not None and work.running.begun
+    record = merge_record(attempt.earlier, outcome.outputs, resumed=bool(outcome.history), begun=begun)
+    return EndEntry(
+        outcome=ENDED[outcome.ending],
+        agent=held.claim.agent,
+        nonce=held.claim.nonce,
+        sweep=work.sweep,
+        reason=outcome.reason,
+        exit_code=outcome.exit_code,
+        seconds=round(outcome.seconds, 3),
+        at=round(now, 3),
+        out=attempt.k,
+        prepared=work.prepared if begun else 0.0,
+        log_tail=outcome.log_tail if outcome.ending is AttemptEnd.FAILED else [],
+        met=outcome.met.to_json() if outcome.met else {},
+        **{
+            "metrics": outcome.summary,
+            "usage": outcome.usage,
+            "facts": outcome.facts,
+            "history": [part.to_json() for part in outcome.history],
+            **record,
+        },
+    )

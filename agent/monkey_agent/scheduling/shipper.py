@@ -21,7 +21,7 @@ class Shipper(AttemptListener):
         """Ship what the attempts of `runner` write."""
         self._store, self._keys, self._create = context.store, context.keys, context.create
         self._agent, self._heart, self._troubles = context.identity.agent, context.heart, context.troubles
-        self._spawn, self._runner = context.spawn, runner
+        self._spawn, self._errors, self._runner = context.spawn, context.errors, runner
         self._sealing, self._due = asyncio.Lock(), asyncio.Event()
         #: Attempt to the number of the first segment that may have pieces of it.
         self._first: dict[tuple[str, int], int] = {}
@@ -38,10 +38,11 @@ class Shipper(AttemptListener):
     def _take(self, most: int) -> bool:
         """Take pieces, up to `most` bytes with those in hand; return whether all metrics were taken."""
         shipment, logs = self._heart.shipment, False
-        for piece in self._runner.take_unshipped(most - shipment.size) if shipment.size < most else ():
-            self._first.setdefault(piece[:2], shipment.sealed + 1)
-            shipment.add(piece)
-            logs = logs or piece.name == LOG  # they come last
+        with self._errors.alone("what running jobs wrote"):
+            for piece in self._runner.take_unshipped(most - shipment.size) if shipment.size < most else ():
+                self._first.setdefault(piece[:2], shipment.sealed + 1)
+                shipment.add(piece)
+                logs = logs or piece.name == LOG  # they come last
         return logs or shipment.size < most
 
     async def run(self) -> None:
@@ -50,7 +51,8 @@ class Shipper(AttemptListener):
             await self._due.wait()
             self._due.clear()
             try:
-                await self._seal_full()
+                with self._errors.alone("a segment of what running jobs wrote"):
+                    await self._seal_full()
             except StoreError as exc:
                 self._troubles.note(exc)  # the next heartbeat asks again
 
