@@ -12,6 +12,7 @@ import fcntl
 import os
 import stat
 import sys
+from collections.abc import Iterator
 from typing import NamedTuple
 
 #: Opens a directory whose entries are to be read; and one that is only a step on the way, which need not be readable.
@@ -57,6 +58,25 @@ def is_directory(path: str) -> bool:
         return all(stat.S_ISDIR(os.lstat(each).st_mode) for each in (path.rpartition("/")[0] or "/", path))
     except OSError:
         return False
+
+
+def walk_tree(root: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield each directory, the names of those in it, and all its other names, as `os.walk` does, top down.
+
+    It does not recurse, as `os.walk` did before Python 3.12: a tree may be thousands of directories deep. What cannot
+    be read is passed over: it is gone, or deeper than a path may be long.
+    """
+    waiting = [root]
+    while waiting:
+        directory, names, others = waiting.pop(), list[str](), list[str]()
+        try:
+            with os.scandir(directory) as found:
+                for entry in found:
+                    (names if entry.is_dir(follow_symlinks=False) else others).append(entry.name)
+        except OSError:
+            continue
+        yield directory, names, others
+        waiting += [f"{directory}/{name}" for name in names]
 
 
 def open_regular(path: str, flags: int) -> int:

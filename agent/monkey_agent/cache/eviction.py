@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from monkey.atomic_write import SUFFIX
 from monkey.removal import remove_file, remove_tree
-from monkey.untrusted_files import move_entry
+from monkey.untrusted_files import move_entry, walk_tree
 
 #: Directories of the cache whose entries can be had again.
 _CACHE_KINDS = ("code", "environments", "datasets/trees")
@@ -79,7 +79,7 @@ def measure_disk_usage(path: str) -> int:
     """Return what a file or a tree takes of the disk, in bytes; a file that has several names in it counts once."""
     seen: set[int] = set()
     total = _taken(path, seen)
-    for directory, names, files in os.walk(path):
+    for directory, names, files in walk_tree(path):
         for name in (*names, *files):
             total += _taken(f"{directory}/{name}", seen)
     return total
@@ -88,7 +88,7 @@ def measure_disk_usage(path: str) -> int:
 def _taken(path: str, seen: set[int]) -> int:
     try:
         status = os.lstat(path)
-    except FileNotFoundError:
+    except OSError:  # gone, or deeper than a path may be long
         return 0
     if status.st_ino in seen:
         return 0
@@ -214,9 +214,9 @@ def _empty_trash(root: str) -> int:
 
 def _only_here(path: str) -> int:
     freed = 0
-    for directory, _, files in os.walk(path):
+    for directory, _, files in walk_tree(path):
         for name in files:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 status = os.lstat(f"{directory}/{name}")
                 freed += status.st_blocks * 512 if status.st_nlink == 1 else 0
     return freed

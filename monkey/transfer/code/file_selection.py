@@ -164,15 +164,18 @@ def _without_litter(root: Path, listed: Mapping[str, bool]) -> list[str]:
 
 def _walk(root: Path, base: str = "") -> Iterator[str]:
     """Yield every path below `root` except litter, and directories with a mark: virtual environments and caches."""
-    with os.scandir(root / base) as entries:
-        names = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-    if base and not _MARKS.isdisjoint(name for name, _ in names):
-        return
-    for name, is_directory in names:
-        path = f"{base}/{name}" if base else name
-        if _LITTER.match(path) or _NEVER.match(path):
+    waiting = [base]
+    while waiting:  # no recursion: a program may have left directories thousands deep
+        base = waiting.pop()
+        with os.scandir(f"{root}/{base}") as entries:
+            names = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+        if base and not _MARKS.isdisjoint(name for name, _ in names):
             continue
-        if is_directory:
-            yield from _walk(root, path)
-        else:
-            yield path
+        for name, is_directory in names:
+            path = f"{base}/{name}" if base else name
+            if _LITTER.match(path) or _NEVER.match(path):
+                continue
+            if is_directory:
+                waiting.append(path)
+            else:
+                yield path

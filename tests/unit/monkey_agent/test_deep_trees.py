@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from monkey.errors import PlanError
+from monkey.transfer.code.code_snapshot import read_code
+from monkey.tree_removal import remove_tree
+from monkey_agent.cache.eviction import measure_disk_usage
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
-from tests.nested import NEST
+from tests.nested import NEST, nest
 from tests.unit.monkey_agent.body import Body
 
 
@@ -54,3 +58,35 @@ def test_a_checkpoint_that_is_too_deep_is_removed_with_its_job(
     run(scenario())
     run(body.runner.close())
     assert LocalCheckpoints(tmp_path / "state").jobs == []
+
+
+@pytest.mark.parametrize("where", ["$MONKEY_METRICS_DIR", "$MONKEY_METRICS_DIR/..", "$TMPDIR", "$HOME"])
+def test_deep_directories_elsewhere_cost_their_job_nothing(
+    body: Body, run: Run, nester: str, where: str, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        place = tmp_path / "elsewhere"
+        place.mkdir()
+        env = {"TMPDIR": str(place), "HOME": str(place)}
+        done = await body.run(["sh", "-c", f"{nester} {where} 1500"], job="a" * 16, env=env)
+        assert done.ending is AttemptEnd.SUCCEEDED, done.reason
+        assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
+
+    run(scenario())
+    run(body.runner.close())
+    assert not list((tmp_path / "state").rglob("d/d")), "nothing of it is left"
+
+
+@pytest.mark.parametrize("depth", [1_500, 3_000])
+def test_deep_directories_in_the_cache_are_measured(tmp_path: Path, depth: int) -> None:
+    """What sets an environment up can nest directories there."""
+    nest(tmp_path / "entry", depth)
+    assert measure_disk_usage(str(tmp_path / "entry")) >= 0
+    assert remove_tree(str(tmp_path / "entry"))
+
+
+def test_deep_directories_of_a_project_are_refused_in_words(tmp_path: Path) -> None:
+    nest(tmp_path / "entry", 1_010)
+    with pytest.raises(PlanError, match="deeper than 256 directories"):
+        read_code(tmp_path)
+    assert remove_tree(str(tmp_path / "entry"))
