@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import PlanError
+from monkey.removal import remove_tree
 from monkey.transfer.code.code_snapshot import read_code
-from monkey.tree_removal import remove_tree
 from monkey_agent.cache.eviction import measure_disk_usage
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.ports import AttemptEnd
