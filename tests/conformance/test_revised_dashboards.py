@@ -15,6 +15,7 @@ from tests.acceptance.shop import Shop, until
 from tests.acceptance.test_record import LoggedJobs
 from tests.grafana import drawn, open_board, shown
 from tests.influx import Database
+from tests.trusting import trust
 
 JOBS = 4
 
@@ -72,6 +73,7 @@ def name_database(shop: Shop, database: Database) -> None:
     told = ", ".join(f'{key}: "{value}"' for key, value in database.settings.items())
     (shop.root / "monkey.yaml").write_text(f"project: shop\nmetrics: {{influxdb: {{{told}}}}}\n")
     shop.env |= database.secrets
+    trust(database.settings["url"], env=shop.env)
 
 
 def is_shown(database: Database, shop: Shop, jobs: LoggedJobs) -> list[dict[str, Any]]:
