@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,14 +61,21 @@ def test_a_checkpoint_that_is_too_deep_is_removed_with_its_job(
     assert LocalCheckpoints(tmp_path / "state").jobs == []
 
 
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """Return a directory, and remove it at the end: pytest cannot, where directories are nested so deep."""
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    yield place
+    assert remove_tree(str(place))
+
+
 @pytest.mark.parametrize("where", ["$MONKEY_METRICS_DIR", "$MONKEY_METRICS_DIR/..", "$TMPDIR", "$HOME"])
 def test_deep_directories_elsewhere_cost_their_job_nothing(
-    body: Body, run: Run, nester: str, where: str, tmp_path: Path
+    body: Body, run: Run, nester: str, elsewhere: Path, where: str, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
-        place = tmp_path / "elsewhere"
-        place.mkdir()
-        env = {"TMPDIR": str(place), "HOME": str(place)}
+        env = {"TMPDIR": str(elsewhere), "HOME": str(elsewhere)}
         done = await body.run(["sh", "-c", f"{nester} {where} 1500"], job="a" * 16, env=env)
         assert done.ending is AttemptEnd.SUCCEEDED, done.reason
         assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED
@@ -78,15 +86,13 @@ def test_deep_directories_elsewhere_cost_their_job_nothing(
 
 
 @pytest.mark.parametrize("depth", [1_500, 3_000])
-def test_deep_directories_in_the_cache_are_measured(tmp_path: Path, depth: int) -> None:
+def test_deep_directories_in_the_cache_are_measured(elsewhere: Path, depth: int) -> None:
     """What sets an environment up can nest directories there."""
-    nest(tmp_path / "entry", depth)
-    assert measure_disk_usage(str(tmp_path / "entry")) >= 0
-    assert remove_tree(str(tmp_path / "entry"))
+    nest(elsewhere / "entry", depth)
+    assert measure_disk_usage(str(elsewhere / "entry")) >= 0
 
 
-def test_deep_directories_of_a_project_are_refused_in_words(tmp_path: Path) -> None:
-    nest(tmp_path / "entry", 1_010)
+def test_deep_directories_of_a_project_are_refused_in_words(elsewhere: Path) -> None:
+    nest(elsewhere / "entry", 1_010)
     with pytest.raises(PlanError, match="deeper than 256 directories"):
-        read_code(tmp_path)
-    assert remove_tree(str(tmp_path / "entry"))
+        read_code(elsewhere)
