@@ -176,3 +176,17 @@ def test_any_history_is_recorded_as_the_jobs_lived_it(shop: Shop) -> None:
     assert sum(line["what"] == "begin" for line in jobs.lines) > 6, "none was interrupted"
     jobs.check()
     assert "all as recorded" in shop.run("verify", "sweep").stdout
+
+
+def test_an_attempt_whose_supervisor_was_killed_counts_its_time(shop: Shop) -> None:
+    jobs = LoggedJobs(shop, 1, 0.15)
+    shop.run("apply", "--detach")
+    until(lambda: jobs.step() >= 14, "the job has logged")
+    agents = shop.agents
+    shop.kill(shop.processes("supervisor.py"))
+    shop.run("apply")
+    assert shop.agents == agents, "another agent did it"
+    jobs.check()
+    (row,) = shop.json("results", "sweep")
+    ran = [attempt["seconds"] for attempt in shop.json("info", row["job"])["attempts"]]
+    assert len(ran) == 2 and ran[0] >= 14 * 0.15 and row["seconds"] == pytest.approx(sum(ran), abs=0.01)

@@ -183,6 +183,7 @@ class Attempts:
         """Append the end; says whether it is in the log."""
         if outcome.ending is AttemptEnd.LOST:
             # No end entry: the next claim makes it a loss, and too many losses end the job.
+            self._picker.note_lost(work.vitals())
             self._claims.drop(held)
             return False
         end = make_end(work, held, outcome, self._clock.wall())

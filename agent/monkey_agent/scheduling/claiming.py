@@ -55,6 +55,8 @@ class JobPicker:
         self.in_hand: Container[str] = ()
         #: Keys of entries that could not be read.
         self.torn: set[str] = set()
+        #: Job to when its supervisor lost it, and what a heartbeat would have told of it then.
+        self._lost_here: dict[str, tuple[float, dict[str, Any]]] = {}
 
     async def find(self, candidates: JobCandidates) -> tuple[str, EntryLog] | None:
         """Return the next candidate that can be claimed, with its log; None: none before the next look.
@@ -164,12 +166,16 @@ class JobPicker:
     def _lost(self, job: str, tail: object) -> LostAttempt:
         """Return what the last heartbeat of a claim's agent says of the job, if this is a takeover."""
         beat = self._observer.beats.get(tail.agent) if isinstance(tail, Claim) else None
-        for job_vitals in beat.vitals.get("running", ()) if beat else ():
-            if job_vitals["job"] == job and beat and "began" in job_vitals:
-                seconds = round(min(max(0.0, beat.at - job_vitals["began"]), MAX_LOST_SECONDS), 3)
-                record = {name: job_vitals[name] for name in ("metrics", "usage") if job_vitals.get(name)}
-                return LostAttempt(seconds, record)
-        return LostAttempt(0.0, {})
+        known = {one["job"]: (beat.at, one) for one in beat.vitals.get("running", ())} if beat else {}
+        if isinstance(tail, Claim) and tail.agent == self._observer.me:
+            known = self._lost_here
+        at, told = known.get(job, (0.0, {}))
+        seconds = round(min(max(0.0, at - told["began"]), MAX_LOST_SECONDS), 3) if told.get("began") else 0.0
+        return LostAttempt(seconds, {name: told[name] for name in ("metrics", "usage") if told.get(name)})
+
+    def note_lost(self, vitals: dict[str, Any]) -> None:
+        """Keep what is known of an attempt that its supervisor lost: heartbeats no longer tell of it."""
+        self._lost_here[vitals["job"]] = (self._clock.wall(), vitals)
 
     async def _checkpoint(self, job: str, tail: object) -> int:
         """Return the newest attempt with a checkpoint if this is a takeover; 0 for none, or no takeover."""
@@ -186,6 +192,7 @@ class JobPicker:
             extra = {"agent": before.agent, **({"before": earlier} if earlier else {}), **lost.record}
             sweep, now = candidates.state.name, self._clock.wall()
             self.journal(JournalRecord(job, k - 1, what, sweep, lost.seconds, now, extra))
+            self._lost_here.pop(job, None)
 
     def journal(self, record: JournalRecord) -> None:
         """Add a record to this agent's journal, and to its own index."""
