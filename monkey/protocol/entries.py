@@ -79,6 +79,8 @@ class EndEntry:
     at: float = 0.0
     #: Position of the claim under which the attempt began: it names the directory of outputs.
     out: int = 0
+    #: The attempt's number, 1 for the first that began; 0 in ends of earlier versions.
+    number: int = 0
     #: Of the job: of the attempt, and of what it continued.
     metrics: dict[str, Any] = field(default_factory=dict)
     #: Relative path of every kept file to its SHA-256.
@@ -119,7 +121,7 @@ class EndEntry:
 
 
 _OPTIONAL = (
-    *("sweep", "reason", "exit_code", "seconds", "before", "prepared", "at", "out", "metrics", "history"),
+    *("sweep", "reason", "exit_code", "seconds", "before", "prepared", "at", "out", "number", "metrics", "history"),
     *("outputs", "outputs_at", "log_tail", "met", "usage", "facts"),
 )
 
@@ -157,6 +159,7 @@ _SHAPE = {
     "prepared": entry_shape.is_moment,
     "at": entry_shape.is_moment,
     "out": entry_shape.is_whole,
+    "number": entry_shape.is_whole,
     "metrics": entry_shape.is_object_map,
     "history": lambda value: isinstance(value, list),
     "outputs": entry_shape.is_text_map,

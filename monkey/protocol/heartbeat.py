@@ -67,6 +67,7 @@ _SHAPE = {
 RUNNING = {
     "job": entry_shape.is_text,
     "k": entry_shape.is_whole,
+    "number": entry_shape.is_whole,
     "sweep": entry_shape.is_text,
     "began": entry_shape.is_moment,
     "frozen": entry_shape.is_flag,

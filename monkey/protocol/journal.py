@@ -50,6 +50,8 @@ def make_record(job: str, k: int, end: EndEntry) -> JournalRecord:
     for name in ("reason", "metrics", "outputs", "outputs_at", "log_tail", "met", "usage", "before"):
         if value := getattr(end, name):
             extra[name] = value
+    if end.number > 1:
+        extra["number"] = end.number
     if end.out != k - 1:
         extra["out"] = end.out
     return JournalRecord(job, k, CODES[end.outcome], end.sweep, round(end.seconds, 3), round(end.at, 3), extra)

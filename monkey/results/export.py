@@ -83,7 +83,7 @@ def format_results_csv(results: Results) -> Iterator[str]:
             ["true" if results.counts[at] else "false" for at in places],
             ["true" if results.diverged[at] else "false" for at in places],
             [_number(job.seconds) for job in jobs],
-            [str(job.attempt) for job in jobs],
+            [str(job.number) for job in jobs],
             *([_number(job.usage.get(name)) for job in jobs] for name in usages),
             [escape_formula(job.reason) if job.reason else "" for job in jobs],
         ]

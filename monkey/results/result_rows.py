@@ -31,7 +31,7 @@ class SeenJob(Protocol):
     @property
     def state(self) -> str: ...
     @property
-    def attempt(self) -> int: ...
+    def number(self) -> int: ...
     @property
     def reason(self) -> str | None: ...
     @property
@@ -146,7 +146,7 @@ class Results:
             {name: value for name in seen.metrics if (value := self.values[name][at]) is not None},
             seen.metrics,
             seen.seconds,
-            seen.attempt,
+            seen.number,
             seen.reason,
             seen.shared,
             seen.usage,

@@ -122,6 +122,7 @@ class ActiveAttempt:
         return {
             "job": self.job,
             "k": self.attempt.k,
+            "number": self.attempt.number,
             "sweep": self.sweep,
             "began": self.began,
             "frozen": self.frozen,

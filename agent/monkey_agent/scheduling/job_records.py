@@ -85,6 +85,7 @@ def make_end(work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome, now:
         seconds=round(outcome.seconds, 3),
         at=round(now, 3),
         out=attempt.k,
+        number=attempt.number,
         prepared=work.prepared if begun else 0.0,
         log_tail=outcome.log_tail if outcome.ending is AttemptEnd.FAILED else [],
         met=outcome.met.to_json() if outcome.met else {},

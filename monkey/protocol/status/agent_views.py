@@ -43,6 +43,7 @@ class JobView:
     state: JobState
     #: Position of its newest claim in its log (names its directory of outputs); 0 if it never began.
     attempt: int = 0
+    number: int = 0  # of that attempt, as MONKEY_ATTEMPT has it
     #: Failed attempts that are known.
     failures: int = 0
     agent: str | None = None
@@ -235,7 +236,7 @@ def _show_record(view: JobView, record: JournalRecord) -> None:
     """Add what the end of its newest attempt tells."""
     extra = record.extra
     view.attempt = extra.get("out", record.k if record.outcome in (LOST, SAVED) else record.k - 1)
-    view.sweep, view.ended = record.sweep, record.at
+    view.sweep, view.ended, view.number = record.sweep, record.at, 1
     view.seconds = round(record.seconds + extra.get("before", 0.0), 3)
     view.started = record.at - record.seconds
     for name, value in extra.items():
@@ -249,9 +250,8 @@ def _show_running(view: JobView, running: RunningJob) -> None:
     view.attempt, view.agent, view.sweep, view.started = running.k, running.agent, running.sweep or None, running.began
     if running.metrics is not None:  # else it is prepared: earlier attempts left what there is
         view.metrics = running.metrics
-    view.usage = running.usage
-    view.seconds = view.ended = view.exit_code = None
-    view.reason = None
+    view.usage, view.number = running.usage, running.number
+    view.seconds = view.ended = view.exit_code = view.reason = None
 
 
 def _show_lost(view: JobView, lost: RunningJob) -> None:
@@ -262,7 +262,7 @@ def _show_lost(view: JobView, lost: RunningJob) -> None:
     view.seconds = None if lost.began is None else round(earlier + max(0.0, lost.told - lost.began), 3)
 
 
-_EXTRA = {"reason", "metrics", "outputs", "outputs_at", "log_tail", "usage", "agent"}
+_EXTRA = {"number", "reason", "metrics", "outputs", "outputs_at", "log_tail", "usage", "agent"}
 
 
 class _Jobs(Mapping[str, JobView]):
@@ -291,6 +291,7 @@ class RunningJob:
     k: int
     #: Time of the heartbeat, by the agent's clock.
     told: float
+    number: int = 1
     sweep: str = ""
     began: float | None = None
     frozen: bool = False

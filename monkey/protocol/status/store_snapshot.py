@@ -26,7 +26,7 @@ REPAIRS = 2_000
 NAMED_OBJECTS = 20
 
 #: Fields that heartbeats have of running jobs, beside the claim.
-_TOLD = ("sweep", "began", "frozen", "metrics", "usage")
+_TOLD = ("number", "sweep", "began", "frozen", "metrics", "usage")
 
 #: States that one more record could change.
 _DOUBTFUL = (JobState.QUEUED, JobState.FAILED, JobState.STOPPED, JobState.CANCELLED, JobState.PAUSED, JobState.EXPIRED)

@@ -261,7 +261,8 @@ def test_machines_whose_provider_is_gone_are_warned_of(root: Path, capsys: pytes
             await apply(world)
             key = f"{world.keys.machines}lab/state/.pulumi/stacks/test/lab.json"
             for resources in ([], [host]):
-                text = json.dumps({"version": 3, "checkpoint": {"latest": {"resources": resources}}})
+                latest = {"manifest": {"version": "v3.232.0"}, "resources": resources}
+                text = json.dumps({"version": 3, "checkpoint": {"latest": latest}})
                 await world.at.put(key, text.encode())
                 plan = (await make_plan(world, [])).plan
                 assert plan.warnings == ((warning,) if resources else ()) and not plan.changes

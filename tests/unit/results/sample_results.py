@@ -16,7 +16,7 @@ from tests.unit.plan.making import grid, table
 @dataclass(frozen=True)
 class Job:
     state: str = "succeeded"
-    attempt: int = 1
+    number: int = 1
     reason: str | None = None
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
     seconds: float | None = 2.5
