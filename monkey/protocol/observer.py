@@ -122,7 +122,7 @@ class JournalIndex:
             self.corrupt[item.key] = f"{item.key}: {exc.message.removeprefix(f'{item.key}: ')}"
         except StoreError:
             raise
-        except Exception as exc:  # whatever is wrong with it is wrong with this object alone
+        except Exception as exc:  # pragma: no cover - none is known; it is wrong with this object alone
             self.corrupt[item.key] = f"{item.key}: it cannot be read ({exc!r:.200})"
         self._versions[item.key] = item.version
 
