@@ -130,8 +130,8 @@ def test_nothing_is_lost_though_all_are_killed(
         (shop.ledger.directory / "stop").touch()
         shop.run("apply")
         check(shop, database, kills=1 + writers * orders.count("agent"))
-        states = database.rows("SELECT last(state) FROM jobs GROUP BY job")
-        assert [row["last"] for row in states] == ["succeeded"] * jobs
+        newest = "SELECT last(state) FROM jobs GROUP BY job"
+        until(lambda: [row["last"] for row in database.rows(newest)] == ["succeeded"] * jobs, "the ends arrive")
         [ended] = [row for row in database.rows(f"SELECT * FROM jobs WHERE job = '{first}'") if row["exit_code"] == 0]
         assert ended["state"] == "succeeded" and int(ended["param_i"]) in range(jobs) and ended["final_stopped"] > 0
         told = "".join(path.read_text(errors="replace") for path in Path(shop.state).rglob("*") if path.is_file())

@@ -188,9 +188,9 @@ class JobPicker:
         before = log.entries[k - 2] if k > 1 else None
         if isinstance(before, Claim | TornEntry):
             what, lost = SAVED if has_own_checkpoint(log, k) else LOST, self._lost(job, before)
-            *attempts, lost_one, _ = list_attempts(log)
-            earlier, number = sum_seconds(attempts), {"number": lost_one.number} if lost_one.number > 1 else {}
-            extra = {"agent": before.agent, **({"before": earlier} if earlier else {}), **number, **lost.record}
+            attempts = list_attempts(log)[:-1]  # of torn bytes, none is known
+            told = {"before": sum_seconds(attempts[:-1]), "number": attempts[-1].number if attempts else 0}
+            extra = {"agent": before.agent, **{name: value for name, value in told.items() if value}, **lost.record}
             sweep, now = candidates.state.name, self._clock.wall()
             self.journal(JournalRecord(job, k - 1, what, sweep, lost.seconds, now, extra))
             self._lost_here.pop(job, None)

@@ -202,7 +202,7 @@ class SweepView:
         found: Counter[str] = Counter()
         for job in self.ids:
             told = adopted.get(job, job) if adopted else job
-            running, record = self._running.get(told), self._index.record(told)
+            running, record = self._running.get(told) or self._left.get(told), self._index.record(told)
             metrics = running.metrics if running else None
             if metrics is None:
                 metrics = record.extra.get("metrics", {}) if record else {}
