@@ -143,14 +143,14 @@ CAUGHT = {
     "no_supervisor": 1890,
     "no_epoch": 58,
     "hasty": 24,
-    "unconfirmed": 104,
-    "resume_unasked": 34,
+    "unconfirmed": 37,
+    "resume_unasked": 59,
     "permit_unasked": 124,
     "end_anything": 26,
     "timeless": 48,
     "bygone": 39,
     "unknown_is_won": 1,
-    "end_overwrites": 7,
+    "end_overwrites": 14,
     "no_gap_reset": 26,
 }
 
