@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 from monkey.metrics.usage import USAGE_FILE, write_sample
 from tests import influx
 from tests.acceptance.shop import Shop, until
 from tests.trusting import trust
 
-#: Logs what agents read the fast way and what they read the slow way; the first attempt of odd ones fails.
+#: Logs what agents read the fast way and what they read the slow way; the first attempt of odd ones fails, and one
+#: runs until its agent has sent what it logged by then.
 JOB = """\
-import os, sys
+import os, sys, time
 import monkey
 
 p = monkey.params()
@@ -24,6 +26,8 @@ if os.fork() == 0:
     monkey.log("of a child", 10**15)
     os._exit(0)
 os.wait()
+while p == {"i": 2, "name": "x"} and not os.path.exists(sys.argv[3]):
+    time.sleep(0.02)
 sys.exit(p["i"] % 2 and os.environ["MONKEY_ATTEMPT"] == "1")
 """
 #: Points of one attempt: a line with nothing but NaN makes none.
@@ -34,12 +38,18 @@ def test_a_database_that_was_dropped_is_made_anew(shop: Shop, influxdb: influx.D
     said = json.dumps({"influxdb": dict(influxdb.settings)})
     (shop.root / "monkey.yaml").write_text(f"project: shop\nmetrics: {said}\n")
     (shop.root / "log.py").write_text(JOB)
-    text = "command: [python3, log.py, '{i}', '{name}']\nmetric: {name: loss}\nmax_retries: 1\noutputs: []\n"
-    shop.spec(text + "parameters: {i: {range: [0, 4]}, name: [x, 'a \"b\"']}\n")
+    seen = shop.root.parent / "seen"
+    text = f"command: [python3, log.py, '{{i}}', '{{name}}', {seen}]\nmetric: {{name: loss}}\nmax_retries: 1\n"
+    shop.spec(text + "outputs: []\nparameters: {i: {range: [0, 4]}, name: [x, 'a \"b\"']}\n")
     shop.env |= influxdb.secrets
     trust(influxdb.settings["url"], env=shop.env)
-    shop.run("apply")
-    assert shop.states() == {"succeeded": 8}
+    with shop.start("apply", stdout=subprocess.DEVNULL) as apply:
+        so_far = "SELECT max_loss FROM jobs WHERE state = 'running' AND number_i = 2 AND param_name = 'x'"
+        try:
+            until(lambda: influxdb.rows(so_far), "what a job has logged is with its beginning", patience=60)
+        finally:
+            seen.touch()
+    assert apply.returncode == 0 and shop.states() == {"succeeded": 8}
     attempts = 8 + 4
     # Each attempt begins and ends; one more point is of the revision.
     until(lambda: counts(influxdb) == (attempts * LOGGED, attempts * 2 + 1), f"all points: {counts(influxdb)}")
@@ -49,7 +59,9 @@ def test_a_database_that_was_dropped_is_made_anew(shop: Shop, influxdb: influx.D
     assert {row["state"] for row in influxdb.rows("SELECT state FROM jobs")} == {"running", "succeeded", "failed"}
     influxdb.drop()
     assert counts(influxdb) == (0, 0)
-    # What it used of its machine is sampled only of attempts that run for longer.
+    # What attempts used of the machine depends on when it was sampled: one sample is left.
+    for path in (shop.root / ".monkey/store/projects/shop/jobs").glob(f"*/out/*/{USAGE_FILE}"):
+        path.unlink()
     left = next((shop.root / ".monkey/store/projects/shop/jobs").glob("*/out/00000001"))
     (left / USAGE_FILE).write_bytes(
         write_sample(1700000000123456789, {"cpu_percent": 99.5, "memory_bytes": 7}) + b'{"m":{"cpu'

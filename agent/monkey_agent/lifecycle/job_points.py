@@ -1,12 +1,15 @@
 """The agent's points for InfluxDB: of jobs and of samples.
 
 A job gives a point when it begins and when its end is recorded, with the times in its log. The first is sent again,
-with what the job has logged, as long as it runs. The machine and its jobs give points as they are sampled.
+with what the job has logged, as long as it runs. When the job ends it is sent with what the end has: so it depends on
+no moment of sampling, and `monkey metrics backfill` makes the same. The machine and its jobs give points as they are
+sampled.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from monkey.metrics import names
 from monkey.metrics.influx.influx_points import write_system_point
@@ -58,13 +61,17 @@ class JobPoints(AttemptListener):
         self._running.pop(work.job, None)
         if of is not None and end.is_of_process:
             self._ended[of.sweep, work.job] = _SentPoint(end.at, held.k + 1, of.revision)
-            self._send(of, write_end_point(of, self._describe(work), end, held.k + 1))
+            beginning = self._write_beginning(of, work, end.metrics)
+            self._send(of, beginning + write_end_point(of, self._describe(work), end, held.k + 1))
 
     def _send_beginning(self, work: ActiveAttempt) -> None:
         of = self._find_job(work)
         if of is not None:
-            began, summary = work.claimed_at + work.prepared, work.running.progress() if work.running else {}
-            self._send(of, write_beginning_point(of, self._describe(work), began, work.attempt.k, summary))
+            self._send(of, self._write_beginning(of, work, work.running.progress() if work.running else {}))
+
+    def _write_beginning(self, of: SweepJob, work: ActiveAttempt, summary: Mapping[str, Mapping[str, Any]]) -> bytes:
+        began = work.claimed_at + work.prepared
+        return write_beginning_point(of, self._describe(work), began, work.attempt.k, summary)
 
     def _describe(self, work: ActiveAttempt) -> JobAttempt:
         return JobAttempt(work.attempt.number, self._agent.identity.name, work.attempt.user)

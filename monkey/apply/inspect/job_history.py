@@ -42,7 +42,8 @@ def write_states(job: str, attempts: Sequence[AttemptRecord], revisions: Sequenc
         claim, end = each.claim, each.after if isinstance(each.after, EndEntry) else None
         whose = JobAttempt(each.number, parse_agent_machine(claim.agent), claim.user)
         if claim.at and each.after is not None:  # what runs is told by its agent
-            lines.append(write_beginning_point(of, whose, claim.at + (end.prepared if end else 0.0), each.k))
+            began, logged = (claim.at + end.prepared, end.metrics) if end else (claim.at, {})
+            lines.append(write_beginning_point(of, whose, began, each.k, logged))
         if end is not None:
             lines.append(write_end_point(of, whose, end, each.end_k))
     return b"".join(lines)
