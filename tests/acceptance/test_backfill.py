@@ -35,21 +35,7 @@ LOGGED = 202
 
 
 def test_a_database_that_was_dropped_is_made_anew(shop: Shop, influxdb: influx.Database) -> None:
-    said = json.dumps({"influxdb": dict(influxdb.settings)})
-    (shop.root / "monkey.yaml").write_text(f"project: shop\nmetrics: {said}\n")
-    (shop.root / "log.py").write_text(JOB)
-    seen = shop.root.parent / "seen"
-    text = f"command: [python3, log.py, '{{i}}', '{{name}}', {seen}]\nmetric: {{name: loss}}\nmax_retries: 1\n"
-    shop.spec(text + "outputs: []\nparameters: {i: {range: [0, 4]}, name: [x, 'a \"b\"']}\n")
-    shop.env |= influxdb.secrets
-    trust(influxdb.settings["url"], env=shop.env)
-    with shop.start("apply", stdout=subprocess.DEVNULL) as apply:
-        so_far = "SELECT max_loss FROM jobs WHERE state = 'running' AND number_i = 2 AND param_name = 'x'"
-        try:
-            until(lambda: influxdb.rows(so_far), "what a job has logged is with its beginning", patience=60)
-        finally:
-            seen.touch()
-    assert apply.returncode == 0 and shop.states() == {"succeeded": 8}
+    run_sweep(shop, influxdb)
     attempts = 8 + 4
     # Each attempt begins and ends; one more point is of the revision.
     until(lambda: counts(influxdb) == (attempts * LOGGED, attempts * 2 + 1), f"all points: {counts(influxdb)}")
@@ -80,6 +66,25 @@ def test_a_database_that_was_dropped_is_made_anew(shop: Shop, influxdb: influx.D
     shop.env |= dict.fromkeys(influxdb.secrets, "wrong")
     refused = shop.run("metrics", "backfill", "sweep", code=1).stderr
     assert "does not take them" in refused and "`monkey doctor`" in refused
+
+
+def run_sweep(shop: Shop, influxdb: influx.Database) -> None:
+    """Run the jobs, one of them until its agent has sent again what it was sent when it began."""
+    said = json.dumps({"influxdb": dict(influxdb.settings)})
+    (shop.root / "monkey.yaml").write_text(f"project: shop\nmetrics: {said}\n")
+    (shop.root / "log.py").write_text(JOB)
+    seen = shop.root.parent / "seen"
+    text = f"command: [python3, log.py, '{{i}}', '{{name}}', {seen}]\nmetric: {{name: loss}}\nmax_retries: 1\n"
+    shop.spec(text + "outputs: []\nparameters: {i: {range: [0, 4]}, name: [x, 'a \"b\"']}\n")
+    shop.env |= influxdb.secrets
+    trust(influxdb.settings["url"], env=shop.env)
+    with shop.start("apply", stdout=subprocess.DEVNULL) as apply:
+        so_far = "SELECT max_loss FROM jobs WHERE state = 'running' AND number_i = 2 AND param_name = 'x'"
+        try:
+            until(lambda: influxdb.rows(so_far), "what a job has logged is with its beginning", patience=60)
+        finally:
+            seen.touch()
+    assert apply.returncode == 0 and shop.states() == {"succeeded": 8}
 
 
 def rows(database: influx.Database, measurement: str) -> list[str]:
