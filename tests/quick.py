@@ -22,6 +22,7 @@ DEARER = {
     "tests/conformance/test_create.py::test_against_a_rival_one_wins": "writers race many times",
     "tests/simulation/test_protocol.py::test_a_few_seeds_break_nothing_and_replay": "a short simulation",
     "tests/unit/cli/test_cloud_setup.py": "imports the clouds' libraries",
+    "tests/unit/transfer/code/test_code_snapshot.py::test_a_file_that_is_written": "reads until a writer has its turn",
     "tests/unit/test_house": "reads all of the source",
 }
 

@@ -26,6 +26,8 @@ from monkey.metrics.influx.influx_client import InfluxClient, InfluxDenied, Infl
 from monkey.metrics.spool import list_spools, read_influx_settings
 from monkey.metrics.spool_reader import BATCH_BYTES, PointBatch, SpoolBacklog
 
+#: Seconds that the agent has for its first order before a secret is reported missing.
+_FIRST = 10.0
 #: Seconds between looks for more.
 POLL = 1.0
 #: Seconds before another try: at first, at most, and where a person must do something.
@@ -62,6 +64,11 @@ class ExportOrders:
         with self._changed:
             self.over = True
             self._changed.notify_all()
+
+    def wait_for_first(self, seconds: float) -> None:
+        """Wait until the first order has come, which has the secrets, but no longer than so many seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.over or self._version > 0, seconds)
 
     @property
     def secrets(self) -> dict[str, str]:
@@ -266,6 +273,7 @@ def export_spools(root: str) -> None:
         except BlockingIOError:
             if not orders.wait(0.1):
                 return
+    orders.wait_for_first(_FIRST)
     routes: dict[str, InfluxRoute] = {}
     while True:
         for path in list_spools(root):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+from monkey.metrics.spool import Spool, load_json
 from monkey.metrics.spool_reader import SpoolBacklog
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey_agent.execution.runner import LocalRunner
@@ -74,6 +79,24 @@ def test_it_is_told_that_nobody_answers_and_the_token_is_nowhere(tmp_path: Path,
         assert b"grauer-hase" not in kept
 
     run(scenario())
+
+
+def test_secrets_that_come_late_are_not_reported_missing(tmp_path: Path) -> None:
+    influx = NOWHERE["influx"]
+    spool = Spool(str(tmp_path / "metrics"), influx)
+    spool.add(b"m v=1 1\n")
+    command = [sys.executable, "-P", "-m", "monkey.metrics.exporter", str(tmp_path / "metrics")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as exporter:
+        time.sleep(1.0)  # an agent with much to do
+        assert exporter.stdin is not None
+        exporter.stdin.write(json.dumps({"secrets": {"INFLUX_TOKEN": "grauer-hase"}}).encode() + b"\n")
+        exporter.stdin.flush()
+        error = ""
+        while not error:
+            assert exporter.poll() is None
+            error = load_json(f"{spool.path}/state.json").get("error", "")
+        exporter.stdin.close()
+    assert "connection refused" in error
 
 
 def test_a_successor_sends_what_a_killed_agent_s_jobs_logged(body: Body, tmp_path: Path, run: Run) -> None:
