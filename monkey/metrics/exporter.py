@@ -27,7 +27,7 @@ from monkey.metrics.spool import list_spools, read_influx_settings
 from monkey.metrics.spool_reader import BATCH_BYTES, PointBatch, SpoolBacklog
 
 #: Seconds that the agent has for its first order before a secret is reported missing.
-_FIRST = 10.0
+_FIRST_ORDER_SECONDS = 10.0
 #: Seconds between looks for more.
 POLL = 1.0
 #: Seconds before another try: at first, at most, and where a person must do something.
@@ -273,7 +273,7 @@ def export_spools(root: str) -> None:
         except BlockingIOError:
             if not orders.wait(0.1):
                 return
-    orders.wait_for_first(_FIRST)
+    orders.wait_for_first(_FIRST_ORDER_SECONDS)
     routes: dict[str, InfluxRoute] = {}
     while True:
         for path in list_spools(root):

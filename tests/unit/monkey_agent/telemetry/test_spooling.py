@@ -91,9 +91,10 @@ def test_secrets_that_come_late_are_not_reported_missing(tmp_path: Path) -> None
         assert exporter.stdin is not None
         exporter.stdin.write(json.dumps({"secrets": {"INFLUX_TOKEN": "grauer-hase"}}).encode() + b"\n")
         exporter.stdin.flush()
-        error = ""
+        error, patience = "", time.monotonic() + 60
         while not error:
-            assert exporter.poll() is None
+            assert exporter.poll() is None and time.monotonic() < patience
+            time.sleep(0.01)
             error = load_json(f"{spool.path}/state.json").get("error", "")
         exporter.stdin.close()
     assert "connection refused" in error
