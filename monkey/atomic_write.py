@@ -20,20 +20,55 @@ def write_atomically(
     `data`: text is written as UTF-8. `mode`: permissions, less the umask. `durable`: the bytes are on disk when this
     returns; the name may still be the old one after a loss of power. Raises OSError; then the old file is unchanged.
     """
-    directory, name = os.path.split(path)
-    aside = os.path.join(directory, f".{name[:100]}.{secrets.token_hex(6)}{SUFFIX}")  # noqa: PTH118
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    aside = _name_aside(path)
     try:
-        with open(os.open(aside, flags, mode), "wb") as file:  # noqa: PTH123
-            file.write(data.encode() if isinstance(data, str) else data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
+        _write_aside(aside, data, mode, durable)
         os.replace(aside, path)  # noqa: PTH105
     except BaseException:
         with contextlib.suppress(OSError):
             remove_file(aside)
         raise
+
+
+def create_atomically(path: str | os.PathLike[str], data: bytes | str, *, mode: int = 0o666) -> bool:
+    """Create the file at `path` whole, unless something is there; return whether this call created it.
+
+    Of several that try at once, one creates it. Bytes and name are on disk when this returns True. Raises OSError.
+    """
+    aside = _name_aside(path)
+    try:
+        _write_aside(aside, data, mode, durable=True)
+        try:
+            os.link(aside, path)
+        except FileExistsError:
+            return False
+        _sync_directory(os.path.dirname(path))  # noqa: PTH120
+        return True
+    finally:
+        with contextlib.suppress(OSError):
+            remove_file(aside)
+
+
+def _name_aside(path: str | os.PathLike[str]) -> str:
+    directory, name = os.path.split(path)
+    return os.path.join(directory, f".{name[:100]}.{secrets.token_hex(6)}{SUFFIX}")  # noqa: PTH118
+
+
+def _write_aside(aside: str, data: bytes | str, mode: int, durable: bool) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(os.open(aside, flags, mode), "wb") as file:  # noqa: PTH123
+        file.write(data.encode() if isinstance(data, str) else data)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _sync_directory(directory: str) -> None:
+    fd = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:

@@ -9,6 +9,7 @@ MonkeyError
 │   │   └── DvcMissing      Data lies in a DVC repository, and DVC is not installed.
 │   └── NotADescendant      This commit does not descend from the one that was applied last.
 ├── NotFound                A sweep or a job does not exist.
+├── SigningError            A signing key, or a list of signers, cannot be used.
 ├── EndpointRefused         Credentials would go where no user wanted them.
 ├── StoreError              The store did not do what it was asked.
 │   ├── KeyMissing          No such key exists (the store itself is there).
@@ -108,6 +109,10 @@ class NotADescendant(PlanError):
 
 class NotFound(MonkeyError):
     """There is nothing of that name."""
+
+
+class SigningError(MonkeyError):
+    """A signing key, or a list of signers, cannot be used."""
 
 
 class EndpointRefused(MonkeyError):

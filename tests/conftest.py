@@ -151,6 +151,7 @@ def _apart() -> Iterator[None]:
     os.environ.setdefault("PIP_CACHE_DIR", str(home / "pip"))
     os.environ["XDG_STATE_HOME"] = f"{apart}/state"
     os.environ["XDG_CACHE_HOME"] = f"{apart}/cache"
+    os.environ["XDG_CONFIG_HOME"] = f"{apart}/config"  # the developer's key signs nothing of tests
     os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.environ["AWS_CONFIG_FILE"] = f"{apart}/no-such-file"
     try:
         yield

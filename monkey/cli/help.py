@@ -33,6 +33,7 @@ VERBS = {
     },
     "Machinery": {
         "doctor": "Check the project, store, agents and clouds; suggest fixes.",
+        "trust": "Show your signing key; choose whose sweeps count.",
         "metrics": "Resend metrics to InfluxDB: metrics backfill.",
         "audit": "Compare what exists on machines with what monkey recorded.",
         "agent": "Run an agent in the foreground.",

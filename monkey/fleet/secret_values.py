@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from monkey.config_directory import locate_config_directory
 from monkey.errors import FleetError
 
 #: Names another place for the file.
@@ -33,10 +34,7 @@ class SecretValues:
         named = self._environ.get(VARIABLE)
         if named:
             return Path(named).expanduser()
-        home = self._environ.get("XDG_CONFIG_HOME", "")
-        return (
-            Path(home) if home.startswith("/") else Path(self._environ.get("HOME", "/"), ".config")
-        ) / "monkey/secrets"
+        return locate_config_directory(self._environ) / "secrets"
 
     def get(self, names: Iterable[str]) -> dict[str, str]:
         """Return the values; raises FleetError that tells which are not here, or what is wrong with the file.

@@ -8,11 +8,10 @@ import stat
 from hashlib import sha256
 from pathlib import Path
 
-from monkey.errors import FleetError
+from monkey.user_home import locate_user_directory
 
 #: The rights of all but a file's owner.
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-_TEMPORARY_HINT = "remove it, or set HOME, or XDG_STATE_HOME and XDG_CACHE_HOME, to directories of your own"
 
 
 def locate_state_home() -> Path:
@@ -20,7 +19,7 @@ def locate_state_home() -> Path:
 
     Raises FleetError where it is in /tmp, and another user made that place or may have put something into it.
     """
-    return _user_directory("XDG_STATE_HOME", ".local/state")
+    return locate_user_directory("XDG_STATE_HOME", ".local/state")
 
 
 def open_cache_home() -> Path:
@@ -28,45 +27,13 @@ def open_cache_home() -> Path:
 
     The directory is this user's alone, since code and data are in it. Raises FleetError as `locate_state_home` does.
     """
-    home = _user_directory("XDG_CACHE_HOME", ".cache") / "monkey"
+    home = locate_user_directory("XDG_CACHE_HOME", ".cache") / "monkey"
     with contextlib.suppress(OSError):  # a home that cannot be written: the first file says so
         home.mkdir(parents=True, mode=0o700, exist_ok=True)
         status = home.stat()
         if status.st_uid == os.geteuid() and status.st_mode & _OTHERS:
             home.chmod(0o700)
     return home
-
-
-def _user_directory(variable: str, below_home: str) -> Path:
-    given = os.environ.get(variable, "")
-    if given.startswith("/"):
-        return Path(given)
-    try:
-        home = Path.home()
-    except RuntimeError:  # an account without an entry in passwd, as in many containers
-        home = Path("/")
-    return (home if home != Path("/") else _claim_temporary_home()) / below_home
-
-
-def _claim_temporary_home() -> Path:
-    """Make a directory for an account without a home, or find the one that this account made."""
-    place = Path(f"/tmp/monkey-{os.getuid()}")
-    try:
-        with contextlib.suppress(FileExistsError):
-            place.mkdir(mode=0o700)
-        status = place.lstat()
-        ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-        if ours and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            if status.st_mode & _OTHERS:
-                place.chmod(0o700)
-            return place
-    except OSError as exc:
-        raise FleetError(f"{place} cannot be made: {exc.strerror}", hint=_TEMPORARY_HINT) from exc
-    raise FleetError(
-        f"expected {place} to be a directory of this account that no other can write to, found one that "
-        f"{'others can write to' if ours else f'user {status.st_uid} made'}",
-        hint=_TEMPORARY_HINT,
-    )
 
 
 def locate_agent_state(store_url: str, project: str, fleet: str, name: str) -> Path:

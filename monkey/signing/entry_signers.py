@@ -1,0 +1,146 @@
+"""Who may write into a sweep's log, as one process sees it: all that a reader or a writer of the log needs.
+
+On the user's machine the user's own key is always trusted, besides those in the list. On a rented machine the list
+alone counts: its line with the name `owner` is the key of the user who rented the machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from monkey.config_directory import locate_config_directory
+from monkey.errors import SigningError
+from monkey.signing.allowed_signers import AllowedSigner, read_allowed_signers
+from monkey.signing.errors import UnknownSigner
+from monkey.signing.keys.public_key import PublicKey
+from monkey.signing.keys.user_key import UserKeyFile
+from monkey.signing.signed_entry import EntryPlace, check_signature, sign_entry
+from monkey.signing.signer_list import OWNER, SIGNERS_FILE
+
+#: Entries whose signatures are remembered: some 10 MB.
+REMEMBERED = 1 << 16
+
+#: What of a file changes where its content does; None where there is none.
+_Stamp = tuple[int, int, int] | None
+
+
+class Signer(NamedTuple):
+    """Who signed an entry. `is_owner`: the user of this process, or of this rented machine."""
+
+    name: str
+    fingerprint: str
+    is_owner: bool
+
+
+class EntrySigners:
+    """The keys that this process trusts, and its own where it has one. Threads may share it."""
+
+    def __init__(self, path: Path, own: UserKeyFile | None = None, *, clock: Callable[[], float] = time.time) -> None:
+        """Read the list at `path`. `own`: the user's key; without it, the list must name the owner, as on a machine.
+
+        `clock`: seconds since the epoch. Raises SigningError where the list or the key cannot be used.
+        """
+        self._path, self._own, self._clock = path, own, clock
+        self._verified: dict[bytes, PublicKey] = {}
+        self._lock = Lock()
+        self._stamps: list[_Stamp] = []
+        self._trusted: dict[bytes, AllowedSigner] = {}
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Read list and key again if their files changed; return whether they had. Raises SigningError."""
+        stamps = [_stamp_file(path) for path in (self._path, *([self._own.path] if self._own else []))]
+        if stamps == self._stamps:
+            return False
+        self._trusted = {signer.key.raw: signer for signer in self._read()}
+        self._stamps = stamps
+        return True
+
+    @property
+    def signers(self) -> list[AllowedSigner]:
+        """All that are trusted, the owner first; also those whose time has not come, or is over."""
+        return sorted(self._trusted.values(), key=lambda signer: signer.name != OWNER)
+
+    def check(self, place: EntryPlace, data: bytes) -> Signer:
+        """Return who signed this entry for this place. Raises Unsigned, BadSignature, UnknownSigner."""
+        digest = hashlib.sha256(place.spell() + b"\n")
+        digest.update(data)
+        found = digest.digest()
+        key = self._verified.get(found)
+        if key is None:
+            key = check_signature(place, data)
+            self._remember(found, key)
+        return self._identify(key)
+
+    def sign(self, place: EntryPlace, body: bytes) -> bytes:
+        """Return the entry, signed by the user's own key, which is made if there is none. Raises SigningError."""
+        if self._own is None:
+            raise SigningError("this machine has no key to sign with", hint="give the order on your own machine")
+        key = self._own.open()
+        self.refresh()
+        return sign_entry(key, place, body)
+
+    def format_for_machine(self) -> str:
+        """Return the list for a rented machine: who is trusted here, with our own key as its owner's."""
+        return "".join(f"{signer.line}\n" for signer in self.signers)
+
+    def _identify(self, key: PublicKey) -> Signer:
+        signer = self._trusted.get(key.raw)
+        if signer is None:
+            raise UnknownSigner(f"it is signed by a key that is not trusted here: {key.fingerprint}")
+        if not signer.is_valid(self._clock()):
+            raise UnknownSigner(f"it is signed by {signer.name}, whose key does not count now: {key.fingerprint}")
+        return Signer(signer.name, key.fingerprint, signer.name == OWNER)
+
+    def _remember(self, digest: bytes, key: PublicKey) -> None:
+        # Only that the signature is good: whether its key is trusted may change at any time.
+        with self._lock:
+            if len(self._verified) >= REMEMBERED:
+                del self._verified[next(iter(self._verified))]
+            self._verified[digest] = key
+
+    def _read(self) -> list[AllowedSigner]:
+        try:
+            listed = read_allowed_signers(self._path)
+        except FileNotFoundError:
+            if self._own is None:
+                raise SigningError(f"the list of signers is missing: {self._path}") from None
+            listed = []
+        owners = sum(signer.name == OWNER for signer in listed)
+        if self._own is None:
+            if owners != 1:
+                raise SigningError(f"expected one line of {OWNER!r} in {self._path}, found {owners}")
+            return listed
+        if owners:
+            raise SigningError(f"no signer in {self._path} can have the name {OWNER!r}: that is you, without a line")
+        key = self._own.read()
+        return [*listed, AllowedSigner(OWNER, key.public)] if key else listed
+
+
+def load_user_signers(
+    directory: Path | None = None, environ: Mapping[str, str] | None = None, clock: Callable[[], float] = time.time
+) -> EntrySigners:
+    """Return the signers of this user: the own key, made when it is first needed, and the list of trusted ones.
+
+    `directory`: the user's configuration by default. Raises SigningError.
+    """
+    home = locate_config_directory(environ) if directory is None else directory
+    return EntrySigners(home / SIGNERS_FILE, UserKeyFile(home, environ), clock=clock)
+
+
+def load_agent_signers(path: Path, clock: Callable[[], float] = time.time) -> EntrySigners:
+    """Return the signers of a rented machine, which has no key: the list at `path` names its owner. SigningError."""
+    return EntrySigners(path, clock=clock)
+
+
+def _stamp_file(path: Path) -> _Stamp:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
