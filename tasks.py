@@ -29,6 +29,7 @@ SERVICES = {
     "parallel": "parallel",
     "rclone": "rclone",
     "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
     "sshd": "openssh-server",
     "rsync": "rsync",
     "gcc": "gcc",

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]{0,99}")
 #: The first word, options where there are any, and the key: quoted values of options may have spaces.
 _LINE = re.compile(r'(?P<name>\S+)[ \t]+(?:(?P<options>(?:"[^"]*"|[^\s"])+)[ \t]+)??(?P<key>(?:ssh|ecdsa|sk)-.*)')
 _OPTION = re.compile(r'([A-Za-z-]+)(?:="([^"]*)")?(?:,|\Z)')
-_TIME_FORMATS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+_TIME = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:([0-9]{2})([0-9]{2})([0-9]{2})?)?Z")
 
 
 class AllowedSigner(NamedTuple):
@@ -120,7 +120,8 @@ def _parse_time(text: str | None) -> float | None:
     """Read YYYYMMDD[HHMM[SS]]Z. Without Z, OpenSSH takes each machine's own zone: a key would end at several times."""
     if text is None:
         return None
-    form = _TIME_FORMATS.get(len(text) - 1)
-    if form is None or not re.fullmatch(r"[0-9]+Z", text):
+    match = _TIME.fullmatch(text)
+    if match is None:
         raise ValueError(f"expected a time in UTC, such as 20270131Z or 202701312359Z, found {text[:40]!r}")
-    return datetime.strptime(text[:-1], form).replace(tzinfo=UTC).timestamp()
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups())
+    return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()

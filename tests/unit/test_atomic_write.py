@@ -6,11 +6,13 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from monkey.atomic_write import SUFFIX, write_atomically
+from monkey.atomic_write import SUFFIX, create_atomically, write_atomically
 
 #: Replaces one file by 4 MiB of one letter after the other, for ever.
 WRITER = """
@@ -53,3 +55,24 @@ def test_a_reader_sees_no_half_though_the_writer_is_killed(moment: int, tmp_path
     assert len(seen) == 4 << 20 and len(set(seen)) == 1
     beside = [each.name for each in tmp_path.iterdir() if each != path]
     assert all(name.startswith(".") and name.endswith(SUFFIX) for name in beside)
+
+
+def test_a_file_is_created_once(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    assert create_atomically(path, "first", mode=0o600) and stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not create_atomically(path, "second")
+    assert path.read_text() == "first" and list(tmp_path.iterdir()) == [path]
+    with pytest.raises(FileNotFoundError):
+        create_atomically(tmp_path / "none" / "file", b"data")
+
+
+def test_of_many_that_create_one_wins_and_all_read_the_same(tmp_path: Path) -> None:
+    path, start = tmp_path / "file", threading.Barrier(8)
+
+    def create(number: int) -> tuple[bool, str]:
+        start.wait()
+        return create_atomically(path, f"{number}" * 1000), path.read_text()
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(create, range(8)))
+    assert sum(won for won, _ in made) == 1 and {text for _, text in made} == {path.read_text()}

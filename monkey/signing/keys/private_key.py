@@ -6,14 +6,13 @@ The library reads it, too. Its module takes 30 ms to import, and does not say wh
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import textwrap
 from dataclasses import dataclass
 
 from monkey.signing.keys.ed25519 import SEED, compute_public, make_seed, sign_bytes
-from monkey.signing.keys.public_key import KEY_TYPE, BadPublicKey, PublicKey, decode_key_blob
-from monkey.signing.keys.ssh_wire import MalformedWire, WireReader, pack_string
+from monkey.signing.keys.public_key import KEY_TYPE, PublicKey, decode_key_blob
+from monkey.signing.keys.ssh_wire import WireReader, pack_string
 
 _BEGIN, _END = "-----BEGIN OPENSSH PRIVATE KEY-----", "-----END OPENSSH PRIVATE KEY-----"
 _MAGIC = b"openssh-key-v1\0"
@@ -34,6 +33,10 @@ class PrivateKey:
 
     def __repr__(self) -> str:
         return f"PrivateKey({self.public.fingerprint})"
+
+    def is_sound(self) -> bool:
+        """Return whether the public key is that of the private one: the file has both."""
+        return compute_public(self.seed) == self.public.raw
 
     def sign(self, data: bytes) -> bytes:
         """Return the bare Ed25519 signature of these bytes."""
@@ -66,7 +69,9 @@ def decode_private_key(data: bytes) -> PrivateKey:
     try:
         blob = base64.b64decode("".join(map(str.strip, lines[1:-1])), validate=True)
         return _read(WireReader(blob))
-    except (binascii.Error, MalformedWire, BadPublicKey, UnicodeError) as exc:
+    except BadPrivateKey:
+        raise
+    except ValueError as exc:  # base64, UTF-8, the wire format and the public key each have their own
         raise BadPrivateKey(f"it is damaged, or no Ed25519 key: {exc}") from exc
 
 

@@ -44,12 +44,13 @@ def decode_key_blob(blob: bytes) -> bytes:
     """Return the raw key in what the wire format has of one. Raises BadPublicKey."""
     reader = WireReader(blob)
     try:
-        kind, raw = reader.take_string(), reader.take_string()
+        kind = reader.take_string()
+        if kind != KEY_TYPE.encode():
+            raise BadPublicKey(f"expected a key of type {KEY_TYPE}, found {kind.decode(errors='replace')[:40]!r}")
+        raw = reader.take_string()
         reader.check_end()
     except MalformedWire as exc:
         raise BadPublicKey(f"no {KEY_TYPE} key: {exc}") from exc
-    if kind != KEY_TYPE.encode():
-        raise BadPublicKey(f"expected a key of type {KEY_TYPE}, found {kind.decode(errors='replace')[:40]!r}")
     if len(raw) != PUBLIC:
         raise BadPublicKey(f"expected a key of {PUBLIC} bytes, found {len(raw)}")
     return raw

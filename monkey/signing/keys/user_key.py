@@ -62,6 +62,8 @@ class UserKeyFile:
             key = self.read()
         if key is None:
             raise SigningError(f"the signing key in {self.path} was removed while it was made")
+        if not key.is_sound():
+            raise SigningError(f"the signing key in {self.path} is damaged: its two halves do not fit", hint=_HINT)
         self._publish(key)
         return key
 
