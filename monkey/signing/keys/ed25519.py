@@ -1,6 +1,6 @@
 """Ed25519 itself, as the library `cryptography` has it: the only module here that imports it.
 
-It is imported when a signature is made or checked: 15 ms at least, which `monkey --help` has no use for.
+It is imported when a signature is made or checked: 7 to 15 ms, which `monkey --help` has no use for.
 """
 
 from __future__ import annotations

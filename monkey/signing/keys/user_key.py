@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -84,4 +83,4 @@ def _make_comment() -> str:
         user = getpass.getuser()
     except (KeyError, OSError):  # an account without an entry in passwd, as in many containers
         user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"
+    return f"{user}@{os.uname().nodename}"
