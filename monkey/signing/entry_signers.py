@@ -86,7 +86,10 @@ class EntrySigners:
         return sign_entry(key, place, body)
 
     def format_for_machine(self) -> str:
-        """Return the list for a rented machine: who is trusted here, with our own key as its owner's."""
+        """Return the list for a rented machine: who is trusted here, with our own key as its owner's. SigningError."""
+        if self._own is not None:
+            self._own.open()
+            self.refresh()
         return "".join(f"{signer.line}\n" for signer in self.signers)
 
     def _identify(self, key: PublicKey) -> Signer:

@@ -1,7 +1,7 @@
 """A person's private key, in the format of OpenSSH's own private keys.
 
-The library reads it, too, but does not say what else a file is that is no such key. Its module also takes 8 ms to import,
-where most processes only want the public half.
+The library reads it, too, but does not say what else a file is that is no such key. Its module also takes 8 ms to
+import, where most processes only want the public half.
 """
 
 from __future__ import annotations

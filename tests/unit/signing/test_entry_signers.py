@@ -104,6 +104,15 @@ def test_a_machine_trusts_what_its_user_does_and_signs_nothing(tmp_path: Path) -
         machine.sign(PLACE, BODY)
 
 
+def test_a_list_for_a_machine_has_an_owner_though_nothing_was_signed_yet(tmp_path: Path) -> None:
+    path = tmp_path / "signers"
+    path.write_text(load(tmp_path / "home").format_for_machine())
+    path.chmod(0o600)
+    assert [signer.key for signer in load_agent_signers(path).signers] == [
+        UserKeyFile(tmp_path / "home", {}).read().public
+    ]
+
+
 @pytest.mark.parametrize("owners", [0, 2])
 def test_a_machine_has_one_owner(tmp_path: Path, owners: int) -> None:
     path = tmp_path / "signers"
