@@ -69,6 +69,13 @@ def test_other_forms_are_refused_with_their_reason(old: bytes, new: bytes, said:
         verify_message(BLOB.replace(old, new), b"hello", "monkey")
 
 
+def test_bytes_behind_the_bare_signature_are_refused() -> None:
+    head, made = BLOB[:-87], BLOB[-83:]
+    assert head + pack_string(made) == BLOB
+    with pytest.raises(BadSignature, match="bytes follow its end"):
+        verify_message(head + pack_string(made + b"x"), b"hello", "monkey")
+
+
 def test_ssh_keygen_accepts_ours(tmp_path: Path, require: Callable[[str], str]) -> None:
     require("ssh-keygen")
     (tmp_path / "signers").write_text(f"{AllowedSigner('alice', KEY.public).line}\n")
