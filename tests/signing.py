@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from monkey.signing.keys.ed25519 import compute_public
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from monkey.signing.keys.private_key import PrivateKey, encode_private_key
 from monkey.signing.keys.public_key import PublicKey
 from monkey.signing.signed_entry import EntryPlace
@@ -14,10 +15,14 @@ PLACE = EntryPlace("0123456789abcdef", "digits", "sweep", 7, "ab" * 32)
 BODY = b'{"kind":"pause","nonce":"00","reason":"\xc3\xbc, \\"signature\\":\\"x\\"}"}'
 
 
-def make_key(number: int = 1, comment: str = "alice@lab") -> PrivateKey:
+def make_key(number: int = 1) -> PrivateKey:
     """Return a key that is the same each time."""
-    seed = bytes([number]) * 32
-    return PrivateKey(seed, PublicKey(compute_public(seed), comment))
+    return PrivateKey(Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32))
+
+
+def make_public(number: int, comment: str) -> PublicKey:
+    """Return the public key of that number, with a comment."""
+    return PublicKey(make_key(number).public.raw, comment)
 
 
 def write_key(path: Path, key: PrivateKey, mode: int = 0o600) -> Path:

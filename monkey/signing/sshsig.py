@@ -10,31 +10,29 @@ import hashlib
 import textwrap
 
 from monkey.signing.errors import BadSignature
-from monkey.signing.keys.ed25519 import SIGNATURE, is_signature
 from monkey.signing.keys.private_key import PrivateKey
-from monkey.signing.keys.public_key import KEY_TYPE, BadPublicKey, PublicKey, decode_key_blob
-from monkey.signing.keys.ssh_wire import MalformedWire, WireReader, pack_string
+from monkey.signing.keys.public_key import KEY_TYPE, PublicKey, pack_string
 
 _MAGIC, _VERSION, _HASH = b"SSHSIG", 1, b"sha512"
+#: Where the raw key stands in a signature, and the bare Ed25519 signature.
+_KEY, _MADE = slice(33, 65), slice(-64, None)
 _BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
 
 
 def sign_message(key: PrivateKey, message: bytes, namespace: str) -> bytes:
     """Return the signature. `namespace` says what it is for: it holds for nothing else."""
-    made = pack_string(KEY_TYPE.encode()) + pack_string(key.sign(_name_signed(message, namespace)))
-    head = _MAGIC + _VERSION.to_bytes(4, "big") + pack_string(key.public.blob)
-    return head + pack_string(namespace.encode()) + pack_string(b"") + pack_string(_HASH) + pack_string(made)
+    return _frame(key.public, key.sign(_name_signed(message, namespace)), namespace)
 
 
 def verify_message(blob: bytes, message: bytes, namespace: str) -> PublicKey:
     """Return the key that signed the message; whether it is trusted is another question. Raises BadSignature."""
-    try:
-        key, made = _read(WireReader(blob), namespace.encode())
-    except (MalformedWire, BadPublicKey) as exc:
-        raise BadSignature(f"its signature is no SSH signature by an Ed25519 key: {exc}") from exc
-    if not is_signature(key, made, _name_signed(message, namespace)):
+    key, made = PublicKey(blob[_KEY]), blob[_MADE]
+    # All other bytes of a signature are known: there is nothing to parse.
+    if blob != _frame(key, made, namespace):
+        raise BadSignature(f"its signature is no SSH signature by an Ed25519 key, with SHA-512, for {namespace!r}")
+    if not key.has_signed(_name_signed(message, namespace), made):
         raise BadSignature("its signature does not fit: it was changed, or signed for another place")
-    return PublicKey(key)
+    return key
 
 
 def add_armor(blob: bytes) -> bytes:
@@ -59,19 +57,9 @@ def _name_signed(message: bytes, namespace: str) -> bytes:
     return _MAGIC + b"".join(map(pack_string, parts))
 
 
-def _read(reader: WireReader, namespace: bytes) -> tuple[bytes, bytes]:
-    """Return the raw key and the bare signature."""
-    if reader.take(len(_MAGIC)) != _MAGIC or reader.take_number() != _VERSION:
-        raise MalformedWire(f"it is none of version {_VERSION}")
-    key = decode_key_blob(reader.take_string())
-    # What is reserved is signed as an empty string here: ssh-keygen writes no other.
-    for expected in (namespace, b"", _HASH):
-        if (found := reader.take_string()) != expected:
-            raise MalformedWire(f"expected {expected.decode()!r}, found {found.decode(errors='replace')[:40]!r}")
-    made = WireReader(reader.take_string())
-    reader.check_end()
-    kind, signature = made.take_string(), made.take_string()
-    made.check_end()
-    if kind != KEY_TYPE.encode() or len(signature) != SIGNATURE:
-        raise MalformedWire("it was made by another algorithm")
-    return key, signature
+def _frame(key: PublicKey, made: bytes, namespace: str) -> bytes:
+    """Return the whole signature around the bare one."""
+    bare = pack_string(KEY_TYPE.encode()) + pack_string(made)
+    # What is reserved is empty: ssh-keygen writes no other.
+    parts = (key.blob, namespace.encode(), b"", _HASH, bare)
+    return _MAGIC + _VERSION.to_bytes(4, "big") + b"".join(map(pack_string, parts))

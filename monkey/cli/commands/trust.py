@@ -91,7 +91,7 @@ def _grant(grants: SecretGrants, granted: tuple[str, ...], withheld: tuple[str, 
 
 def _show(home: Path, as_json: bool) -> None:
     file = UserKeyFile()
-    own, path = file.open().public, home / SIGNERS_FILE
+    own, path = file.open_public(), home / SIGNERS_FILE
     try:
         signers = read_allowed_signers(path)
     except FileNotFoundError:

@@ -18,6 +18,7 @@ from monkey.signing.keys.private_key import (
     encode_private_key,
     make_private_key,
 )
+from monkey.signing.keys.public_key import PublicKey
 
 #: Names another file with an unencrypted Ed25519 key of OpenSSH's, such as ~/.ssh/id_ed25519; it is never made.
 KEY_VARIABLE = "MONKEY_SIGNING_KEY"
@@ -55,16 +56,18 @@ class UserKeyFile:
         if key is None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                create_atomically(self.path, encode_private_key(make_private_key(_make_comment())), mode=0o600)
+                create_atomically(self.path, encode_private_key(make_private_key()), mode=0o600)
             except OSError as exc:
                 raise SigningError(f"{_WHAT} cannot be made in {self.path}: {exc.strerror}", hint=_HINT) from exc
             key = self.read()
         if key is None:
             raise SigningError(f"the signing key in {self.path} was removed while it was made")
-        if not key.is_sound():
-            raise SigningError(f"the signing key in {self.path} is damaged: its two halves do not fit", hint=_HINT)
         self._publish(key)
         return key
+
+    def open_public(self) -> PublicKey:
+        """Return the public key as other people get it: its comment says whose it is. Else as `open`."""
+        return _name_owner(self.open())
 
     def _publish(self, key: PrivateKey) -> None:
         """Write the public key beside a key of our own, for people to copy; nothing of monkey reads it."""
@@ -72,15 +75,15 @@ class UserKeyFile:
         if self._is_named or path.exists():
             return
         try:
-            write_atomically(path, f"{key.public.line}\n", mode=0o644)
+            write_atomically(path, f"{_name_owner(key).line}\n", mode=0o644)
         except OSError as exc:
             raise SigningError(f"the public key cannot be written to {path}: {exc.strerror}") from exc
 
 
-def _make_comment() -> str:
-    """Return `user@machine`, by which a colleague who gets the public key knows whose it is."""
+def _name_owner(key: PrivateKey) -> PublicKey:
+    """Return the public key with `user@machine`, by which a colleague who gets it knows whose it is."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # an account without an entry in passwd, as in many containers
         user = str(os.getuid())
-    return f"{user}@{os.uname().nodename}"
+    return PublicKey(key.public.raw, f"{user}@{os.uname().nodename}")

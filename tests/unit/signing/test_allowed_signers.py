@@ -51,7 +51,7 @@ def test_options_are_read() -> None:
         (f"alice valid-before {KEY.line}", "expected a time in UTC"),
         (f'alice namespaces="monkey", {KEY.line}', "an option is missing"),
         ("alice ssh-rsa AAAAB3NzaC1yc2EAAAAA", "found 'ssh-rsa'"),
-        ("alice ssh-ed25519 AAAA", "cut short"),
+        ("alice ssh-ed25519 AAAA", "the key 'AAAA' is damaged"),
         (f"bob {KEY.line}", "line 1 has this key already"),
     ],
 )

@@ -17,7 +17,7 @@ from monkey.signing.signed_entry import sign_entry
 from monkey.signing.signer_list import add_signer, remove_signers
 from tests.signing import BODY, PLACE, make_key, write_key
 
-BOB = make_key(2, "bob@lab")
+BOB = make_key(2)
 BY_BOB = sign_entry(BOB, PLACE, BODY)
 
 

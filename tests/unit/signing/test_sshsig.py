@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from monkey.signing.allowed_signers import AllowedSigner
 from monkey.signing.errors import BadSignature
 from monkey.signing.keys.private_key import decode_private_key
-from monkey.signing.keys.ssh_wire import pack_string
+from monkey.signing.keys.public_key import pack_string
 from monkey.signing.sshsig import add_armor, sign_message, strip_armor, verify_message
 from tests.signing import keygen, make_key, write_key
 
@@ -55,24 +55,24 @@ def test_no_bytes_raise_anything_else(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new"),
     [
-        (b"SSHSIG\0\0\0\1", b"SSHSIG\0\0\0\2", "none of version 1"),
-        (pack_string(b"sha512"), pack_string(b"sha256"), "expected 'sha512', found 'sha256'"),
-        (pack_string(b"") + pack_string(b"sha512"), pack_string(b"x") + pack_string(b"sha512"), "expected ''"),
-        (pack_string(b"monkey"), pack_string(b"git"), "expected 'monkey', found 'git'"),
+        (b"SSHSIG\0\0\0\1", b"SSHSIG\0\0\0\2"),
+        (pack_string(b"sha512"), pack_string(b"sha256")),
+        (pack_string(b"") + pack_string(b"sha512"), pack_string(b"x") + pack_string(b"sha512")),
+        (pack_string(b"monkey"), pack_string(b"git")),
     ],
 )
-def test_other_forms_are_refused_with_their_reason(old: bytes, new: bytes, said: str) -> None:
+def test_other_forms_are_refused(old: bytes, new: bytes) -> None:
     assert BLOB.count(old) == 1
-    with pytest.raises(BadSignature, match=said):
+    with pytest.raises(BadSignature, match="no SSH signature by an Ed25519 key, with SHA-512, for 'monkey'"):
         verify_message(BLOB.replace(old, new), b"hello", "monkey")
 
 
 def test_bytes_behind_the_bare_signature_are_refused() -> None:
     head, made = BLOB[:-87], BLOB[-83:]
     assert head + pack_string(made) == BLOB
-    with pytest.raises(BadSignature, match="bytes follow its end"):
+    with pytest.raises(BadSignature, match="no SSH signature"):
         verify_message(head + pack_string(made + b"x"), b"hello", "monkey")
 
 
@@ -93,5 +93,5 @@ def test_we_accept_ssh_keygen_s(tmp_path: Path, require: Callable[[str], str]) -
     assert blob == BLOB and verify_message(blob, b"hello", "monkey") == decode_private_key(path.read_bytes()).public
     keygen("-q", "-t", "ecdsa", "-N", "", "-f", tmp_path / "other")
     other = strip_armor(keygen("-Y", "sign", "-f", tmp_path / "other", "-n", "monkey", said=b"hello").encode())
-    with pytest.raises(BadSignature, match="ecdsa-sha2-nistp256"):
+    with pytest.raises(BadSignature, match="by an Ed25519 key"):
         verify_message(other, b"hello", "monkey")

@@ -9,9 +9,9 @@ import pytest
 
 from monkey.cli.main import run_guarded
 from monkey.signing.keys.user_key import UserKeyFile
-from tests.signing import make_key
+from tests.signing import make_public
 
-BOB = make_key(2, "bob@lab").public
+BOB = make_public(2, "bob@lab")
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def test_one_s_own_line_is_what_another_trusts(
 ) -> None:
     assert run_guarded(["trust"]) == 0
     said = capsys.readouterr().out
-    line = UserKeyFile().open().public.line
+    line = UserKeyFile().open_public().line
     assert line in said.replace("  ssh", "ssh").splitlines() and "no other signer is trusted" in said
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "colleague"))
     assert run_guarded(["trust", *line.split(), "--name", "alice"]) == 0
@@ -57,7 +57,7 @@ def test_json_has_all(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     capsys.readouterr()
     assert run_guarded(["trust", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["own"]["key"] == UserKeyFile().open().public.line
+    assert said["own"]["key"] == UserKeyFile().open_public().line
     assert said["signers"] == [{"name": "bob@lab", "fingerprint": BOB.fingerprint}]
     assert said["secrets"] == {"digits": ["OTHER", "TOKEN"]}
 
@@ -67,8 +67,8 @@ def test_json_has_all(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     [
         (["ssh-rsa AAAA"], "expected a key of type ssh-ed25519"),
         (["nothing.pub"], "the key in 'nothing.pub' cannot be read"),
-        ([make_key(2, "").public.line], "add --name NAME"),
-        ([make_key(2, "bob at home").public.line], "give one by --name"),
+        ([make_public(2, "").line], "add --name NAME"),
+        ([make_public(2, "bob at home").line], "give one by --name"),
         ([BOB.line, "--name", "owner"], "`owner` is taken"),
         ([BOB.line, "--remove", "x"], "exclude each other"),
         (["--name", "x"], "--name is for KEY"),
@@ -89,6 +89,6 @@ def test_one_s_own_key_needs_no_line(capsys: pytest.CaptureFixture[str], home: P
 
 
 def test_a_comment_cannot_command_a_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (tmp_path / "bob.pub").write_text(f"{make_key(2, '').public.line} \x1b[31mred\x1b[0m\n")
+    (tmp_path / "bob.pub").write_text(f"{make_public(2, '').line} \x1b[31mred\x1b[0m\n")
     assert run_guarded(["trust", "bob.pub"]) == 1
     assert "\x1b" not in capsys.readouterr().err
