@@ -13,8 +13,9 @@ from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.journal import make_record
 from monkey.protocol.layout import Keys
+from monkey.protocol.sweeps.queue_markers import mark_queue
 from monkey.protocol.sweeps.revision import Revision
-from monkey.protocol.sweeps.sweep_log import append_revision, mark_queue
+from monkey.protocol.sweeps.sweep_log import append_revision
 from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.sweep.expand import expand_spec
 from monkey.spec.sweep.load import load_spec

@@ -22,8 +22,10 @@ from monkey.plan.diff import check_descent
 from monkey.plan.explain import KEEP_NOTHING, find_setting_changes
 from monkey.plan.sizes import format_size
 from monkey.protocol.adoption_log import AdoptionEntry, record_adoptions
+from monkey.protocol.sweeps.queue_markers import mark_queue
 from monkey.protocol.sweeps.revision import Revision
-from monkey.protocol.sweeps.sweep_log import SweepState, append_revision, mark_queue, read_sweep
+from monkey.protocol.sweeps.sweep_log import append_revision, read_sweep
+from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.transfer.code.code_snapshot import upload_code
 
 #: What tells InfluxDB later.

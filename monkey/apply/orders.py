@@ -15,7 +15,8 @@ from monkey.apply.world.world import World
 from monkey.errors import MonkeyError
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.status.store_snapshot import JobState, SweepView
-from monkey.protocol.sweeps.sweep_log import append_order, mark_queue
+from monkey.protocol.sweeps.queue_markers import mark_queue
+from monkey.protocol.sweeps.sweep_log import append_order
 from monkey.spec.job.expires import Expiry
 
 

@@ -52,6 +52,7 @@ class Keys:
         self.project = project
         self.root = f"{PROJECTS}{project}/"
         self.sweeps = f"{self.root}sweeps/"
+        self.stops = f"{self.root}stops/"
         self.jobs = f"{self.root}jobs/"
         self.agents = f"{self.root}agents/"
         self.permits = f"{self.root}permits/"
@@ -71,6 +72,10 @@ class Keys:
     def sweep_log(self, sweep: str) -> str:
         """Return the base of a sweep's log."""
         return f"{self.sweeps}{sweep}/"
+
+    def stop_log(self, sweep: str) -> str:
+        """Return the base of a sweep's log of stops: what agents conclude of it."""
+        return f"{self.stops}{sweep}/"
 
     def job_log(self, job: str) -> str:
         """Return the base of a job's log."""
@@ -111,6 +116,14 @@ class Keys:
     def marker(self, fleet: str, sweep: str, n: int) -> str:
         """Return the marker that says: entry n of the sweep's log left work for this fleet."""
         return f"{self.queue(fleet)}{sweep}/{spell_number(n)}"
+
+    def idle_hints(self, fleet: str) -> str:
+        """Return the prefix of the hints of a fleet's agents that nothing is left."""
+        return f"{self.root}idle/{fleet}/"
+
+    def idle_hint(self, fleet: str, sweep: str, n: int) -> str:
+        """Return the hint that says: nothing of what entry n of the sweep's log left for this fleet is left."""
+        return f"{self.idle_hints(fleet)}{sweep}/{spell_number(n)}"
 
     def beat(self, agent: str) -> str:
         """Return an agent's heartbeat; `agent` is "fleet/name/boot"."""

@@ -24,6 +24,10 @@ class SkippedEntries(NamedTuple):
         named = self.named if self.total >= NAMED else (*self.named, (key, why))
         return SkippedEntries(self.total + 1, named)
 
+    def merge(self, others: SkippedEntries) -> SkippedEntries:
+        """Return these and the others."""
+        return SkippedEntries(self.total + others.total, (self.named + others.named)[:NAMED])
+
     @property
     def summary(self) -> str:
         """Return one short sentence about them all, for heartbeats; "" for none."""

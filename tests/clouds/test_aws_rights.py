@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import StoreError
-from monkey.protocol.layout import Keys
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry
+from monkey.protocol.layout import Keys, spell_number
+from monkey.protocol.sweeps.queue_markers import hint_idle, mark_queue
 from monkey.protocol.sweeps.revision import Revision
-from monkey.protocol.sweeps.sweep_log import append_order, append_revision, end_marker, mark_queue, read_sweep
+from monkey.protocol.sweeps.sweep_log import append_revision, append_stop
+from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.store.open import open_store
@@ -28,7 +31,13 @@ from tests.rented.rights import Rights
 pytestmark = pytest.mark.slow
 
 JOB, KEYS = "0" * 16, Keys("shop")
-REVISION = Revision("s", Recipe("true", "c" * 64), SweepSettings(), JobTable([JOB], {"x": ParameterColumn([1], [0])}))
+SETTINGS = SweepSettings(max_retries=0, fail_fast=True)
+REVISION = Revision(
+    "s",
+    Recipe("true", "c" * 64),
+    SETTINGS,
+    JobTable([JOB], {"x": ParameterColumn([1], [0])}),
+)
 PREFIX = f"s3://{services.BUCKET}/team"
 
 
@@ -89,11 +98,15 @@ async def applied(store: Store) -> None:
 
 
 async def concluded(store: Store) -> None:
-    """Do what agents do to logs that people write, too."""
-    assert await append_order(store, KEYS, "s", "cancel", reason="fail_fast", cause=(JOB, 1)) == 2
-    assert (await read_sweep(store, KEYS, "s")).cancelled
+    """Do what agents do when a job has failed for good, and nothing is left."""
+    claim = Claim("cloud/m/0", 1, 1, "s")
+    ended = EndEntry(ClaimEnd.FAILED, claim.agent, claim.nonce)
+    for k, entry in enumerate((claim.encode(), ended.encode()), 1):
+        assert await store.create(KEYS.job_log(JOB) + spell_number(k), entry)
+    for _ in range(2):  # the second time as another agent, which was slower
+        assert (await append_stop(store, KEYS, SweepState("s"), (JOB, 2))).cancelled == f"fail_fast: job {JOB} failed"
     for _ in range(2):  # the second time as another agent, which lost
-        await end_marker(store, KEYS, "cloud", "s", 1)
+        await hint_idle(store, KEYS, "cloud", "s", 1)
 
 
 async def forged(store: Store) -> None:
@@ -105,5 +118,6 @@ async def forged(store: Store) -> None:
     for key in (first, KEYS.marker("cloud", "s", 1)):
         with pytest.raises(StoreError):
             await store.delete(key)
-    with pytest.raises(StoreError):
-        await store.create(KEYS.marker("lab", "s", 9), b"{}", durable=False)
+    for key in (f"{KEYS.sweep_log('s')}00000002", KEYS.marker("cloud", "s", 9), KEYS.idle_hint("lab", "s", 9)):
+        with pytest.raises(StoreError):
+            await store.create(key, b"{}", durable=False)

@@ -86,7 +86,8 @@ def test_a_machine_uses_what_is_its_own_of_the_store(
 ) -> None:
     machine.put(f"{MINE}/boots/{FLEET}/m", b"why")
     assert machine.fetch(f"{MINE}/boots/{FLEET}/m") == b"why"
-    for key in (f"machines/{FLEET}/x", "agents/lab/m/0/beat", f"queue/{FLEET}/s/00000001", "adoptions/00000001"):
+    others = ("agents/lab/m/0/beat", "idle/lab/s/00000001", "sweeps/s/00000002", "adoptions/00000001")
+    for key in (f"machines/{FLEET}/x", f"queue/{FLEET}/s/00000001", *others):
         assert denied(lambda key=key: machine.put(f"{MINE}/{key}", b""))
     monkeypatch.setenv("GOOGLE_BEARER_TOKEN", token(gcp))
 
@@ -108,7 +109,7 @@ async def use(store: Store) -> None:
     for data in (b"1", b"2"):
         await store.put(beat, data)
     assert [item.key for item in await store.list(f"{MINE}/agents/")] == [beat]
-    for key in (f"{MINE}/jobs/j/00000000", f"{MINE}/sweeps/s/00000002", f"{MINE}/queue/{FLEET}/s/00000001.end"):
+    for key in (f"{MINE}/jobs/j/00000000", f"{MINE}/stops/s/00000001", f"{MINE}/idle/{FLEET}/s/00000001"):
         assert await store.create(key, b"{}") and not await store.create(key, b"[]")
     await store.delete(beat)
     for key in (f"{MINE}/agents/lab/m/0/beat", f"{MINE}/machines/{FLEET}/lock/00000000", "code/1.tar.gz"):

@@ -18,9 +18,10 @@ from monkey.spec.job.recipe import SweepSettings
 from monkey.store.memory import MemoryState, MemoryStore
 from monkey.store.open import open_store
 from tests.fuzz.corpus import KEYS, live, spoil
+from tests.simulation.body import job_id
 from tests.simulation.life import Life
 from tests.simulation.net import Host
-from tests.simulation.story import Story, job_id, revision
+from tests.simulation.story import Story, revision
 from tests.simulation.test_protocol import QUIET
 from tests.simulation.world import Mutant, Weather, World
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 KEYS = Keys("p")
 
 
+def job_id(n: int) -> str:
+    return f"{n:016x}"
+
+
 class Execution:
     """The processes of one attempt. `active` means that they do something at this very moment."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, JobEntry
 from monkey.protocol.entry_log import EntryLog, tally_log
-from monkey.protocol.status.verdicts import Verdict, judge_job
 from monkey.protocol.sweeps.revision import decode_order
-from monkey.protocol.sweeps.sweep_log import SweepState, judge_entry
+from monkey.protocol.sweeps.stop_log import apply_stops, decode_pointer, tally_stop
+from monkey.protocol.sweeps.sweep_state import StopPointer, SweepState, judge_entry
+from monkey.protocol.sweeps.verdicts import Verdict, judge_job
 from monkey.spec.job.stop_when import StopEvidence, StopRule, find_met_rule
 from tests.simulation.body import KEYS
 from tests.simulation.net import WALL
@@ -21,11 +23,13 @@ LATE = 900.0
 
 
 class Endings:
-    """The orders of all sweeps, as they were written."""
+    """The orders of all sweeps, as they were written, and what agents concluded of them."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.states: dict[str, SweepState] = {}
+        self._entries: dict[str, list[tuple[str, bytes]]] = {"a": [], "b": []}
+        self._pointers: dict[str, list[StopPointer]] = {"a": [], "b": []}
         #: Every list of conditions that a sweep ever had: agents may not have heard of the newest.
         self.rules: dict[str, list[list[StopRule]]] = {}
         #: Job to what ended it, as the machines know it.
@@ -36,31 +40,66 @@ class Endings:
     def written(self, key: str, data: bytes) -> None:
         """An entry of a sweep's log was written."""
         name = key.removeprefix(KEYS.sweeps).partition("/")[0]
-        if name not in ("a", "b"):
+        if name not in self._entries:
             return
-        before = self.states.get(name, SweepState(name))
-        state = self.states[name] = judge_entry(before, key, data)
+        self._entries[name].append((key, data))
+        before, state = self._fold(name)
         if state.skipped != before.skipped:
             self.world.counts["entry skipped"] += 1
             return
-        order = decode_order(key, data)
         if before.over(WALL + self.world.loop.time()) and not state.over(WALL + self.world.loop.time()):
             self.world.counts["opened after it expired"] += 1
-        self.world.counts["fail_fast"] += "cause" in order and not order.get("goal", False)
-        if order["kind"] == "revision" and state.revision:
+        if decode_order(key, data)["kind"] == "revision" and state.revision:
             self.rules.setdefault(name, []).append(state.revision.settings.stop_when)
         if self._nothing_left(name):
             for job in state.revision.table.ids if state.revision else ():
                 self.too_late |= {(job, k, name) for k in tally_log(self.world.log(KEYS.job_log(job))).stopped}
-        if state.goal and not before.goal:
-            self.world.counts["goal reached"] += 1
+
+    def stopped(self, key: str, data: bytes) -> None:
+        """An entry of a log of stops was written, by an agent or by a forger."""
+        name = key.removeprefix(KEYS.stops).partition("/")[0]
+        with contextlib.suppress(ValueError):
+            self._pointers[name].append(decode_pointer(data))
+            self._fold(name)
+
+    def _fold(self, name: str) -> tuple[SweepState, SweepState]:
+        """Fold both logs from their beginning; return the state before, and after."""
+        before, state = self.states.get(name, SweepState(name)), SweepState(name)
+        stops = [tally_stop(each, self.world.log(KEYS.job_log(each.job))) for each in self._pointers[name]]
+        for key, data in self._entries[name]:
+            state = apply_stops(judge_entry(state, key, data), stops)
+        self.states[name] = state
+        if state.cause is not None and state.cause != before.cause:
+            self._check_stop(before, state)
+        return before, state
+
+    def _check_stop(self, before: SweepState, state: SweepState) -> None:
+        """Look at a sweep that a job's end has just ended: was that end there, and such an end?"""
+        world = self.world
+        assert state.cause and state.revision
+        (job, k), settings = state.cause, state.revision.settings
+        world.counts["goal reached" if state.goal else "fail_fast"] += 1
+        log = world.log(KEYS.job_log(job)).entries
+        if k > len(log) or job not in state.revision.rows:
+            world.violations["a sweep was ended for what no job of it did"] += 1
+        elif state.goal:
+            end = log[k - 1]
+            seen = StopEvidence.from_json(end.met) if isinstance(end, EndEntry) and end.met else None
+            if seen is None or not find_met_rule(settings.stop_when, seen):
+                world.violations["a sweep was ended by a goal that no job reached"] += 1
             if before.waived:
-                self.world.violations["a sweep that was opened again was ended by its goal"] += 1
-            if not before.active:
-                self.world.violations["a goal ended what was not active"] += 1
+                world.violations["a sweep that was opened again was ended by its goal"] += 1
+        elif not settings.fail_fast or any(
+            isinstance(entry, EndEntry) and entry.outcome is ClaimEnd.SUCCEEDED for entry in log[:k]
+        ):
+            world.violations["a sweep was ended by a job that had not failed"] += 1
+        if not before.active:
+            world.violations["what was not active was ended by a job"] += 1
 
     def ended(self, job: str, entry: JobEntry, k: int) -> None:
         """An end was written: note what the machine saw, whatever the entry says of it."""
+        for name in [name for name, pointers in self._pointers.items() if any(job == one.job for one in pointers)]:
+            self._fold(name)
         if isinstance(entry, EndEntry) and entry.met:
             self.too_late |= {(job, k, name) for name in self.states if self._nothing_left(name, but=job)}
         if isinstance(entry, EndEntry) and entry.outcome is ClaimEnd.STOPPED:

@@ -1,4 +1,4 @@
-"""Garbage in the store, and a writer of it into sweeps' logs: it counts for nothing, and stops nobody."""
+"""Garbage in the store, and a forger, who writes it where sweeps begin and end: it counts for nothing, stops nobody."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from monkey.errors import ConcurrentApply
 from monkey.protocol.layout import spell_number
-from tests.simulation.body import KEYS
+from monkey.protocol.sweeps.stop_log import encode_pointer
+from monkey.protocol.sweeps.sweep_state import StopPointer
+from tests.simulation.body import KEYS, job_id
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -50,7 +52,7 @@ class Garbage:
             await asyncio.sleep(self.random.expovariate(1 / OFTEN))
             sweep = self.random.choice("ab")
             for _ in range(self.random.randint(1, MOST)):
-                self._write(sweep)
+                self.random.choice([self._write, self._forge_stop, self._forge_hint])(sweep)
 
     def _write(self, sweep: str) -> None:
         log, objects = KEYS.sweep_log(sweep), self.world.state.objects
@@ -58,6 +60,21 @@ class Garbage:
         other, _ = objects[KEYS.sweep_log("a" if sweep == "b" else "b") + spell_number(1)]
         # Another sweep's entry, and one that was cut short, too.
         self.world.create(log + spell_number(n), self.random.choice([*JUNK, other, other[: len(other) // 2]]))
+
+    def _forge_stop(self, sweep: str) -> None:
+        """Say that any job's end, which may be none, ends the sweep."""
+        state, log = self.world.endings.states[sweep], KEYS.stop_log(sweep)
+        n = next(n for n in range(1, 10_000) if log + spell_number(n) not in self.world.state.objects)
+        job, k = job_id(self.random.randrange(12)), self.random.randint(0, 9)
+        pointer = StopPointer(max(0, state.head + self.random.randint(-2, 2)), job, k)
+        self.world.create(log + spell_number(n), self.random.choice([encode_pointer(pointer), *JUNK[:2]]))
+        self.world.counts["stop forged"] += 1
+
+    def _forge_hint(self, sweep: str) -> None:
+        """Say that nothing is left of the sweep."""
+        for n in range(1, self.world.endings.states[sweep].head + 1):
+            self.world.create(KEYS.idle_hint("f", sweep, n), b"{}")
+        self.world.counts["hint forged"] += 1
 
     async def insist(self, apply: Callable[[], Awaitable[None]]) -> None:
         """Apply as a user does who is told that another came first: anew."""

@@ -16,7 +16,7 @@ from tests.simulation.net import Host, Net
 from tests.simulation.recording import RecordingBody
 
 if TYPE_CHECKING:
-    from monkey.protocol.sweeps.sweep_log import SweepState
+    from monkey.protocol.sweeps.sweep_state import SweepState
     from monkey.spec.project.notify import NotifyChannel
     from tests.simulation.world import Mutant, World
 
@@ -49,6 +49,9 @@ class Life:
             self.agent.queue.over = lambda state: False
         if mutant.bygone:
             self.agent.queue.over = lambda state: _never_extended(state).over(host.wall())
+        if mutant.credulous:
+            queue = self.agent.queue
+            queue._choose_sweeps = lambda: {name: queue._queue.find_open(name) for name in queue._queue.sweeps}
         self.main = world.loop.create_task(self._run())
 
     @property

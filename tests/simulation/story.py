@@ -12,14 +12,15 @@ import pytest
 from monkey.errors import ConcurrentApply, NotFound
 from monkey.protocol.entry_log import tally_log
 from monkey.protocol.status.store_snapshot import JobState, SnapshotReader
-from monkey.protocol.status.verdicts import Verdict, judge_job
+from monkey.protocol.sweeps.queue_markers import mark_queue
 from monkey.protocol.sweeps.revision import Revision
-from monkey.protocol.sweeps.sweep_log import append_order, append_revision, mark_queue, read_sweep
+from monkey.protocol.sweeps.sweep_log import append_order, append_revision, read_sweep
+from monkey.protocol.sweeps.verdicts import Verdict, judge_job
 from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule
 from monkey.spec.project.notify import NotifyChannel
-from tests.simulation.body import KEYS
+from tests.simulation.body import KEYS, job_id
 from tests.simulation.garbage import Garbage, leave_litter
 from tests.simulation.net import Host, Net
 from tests.simulation.result import Result
@@ -38,10 +39,6 @@ TELLING = 600
 NAN = StopRule("loss", kind="nan")
 SOON, LATE = (StopRule("accuracy", above=bound, sweep=True) for bound in (0.4, 0.9))
 RULES: list[list[StopRule]] = [[], [], [NAN], [NAN, SOON], [NAN, LATE], [LATE]]
-
-
-def job_id(n: int) -> str:
-    return f"{n:016x}"
 
 
 def revision(sweep: str, jobs: range, settings: SweepSettings) -> Revision:

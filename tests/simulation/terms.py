@@ -7,7 +7,8 @@ import random
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from monkey.protocol.sweeps.sweep_log import append_order, mark_queue, read_sweep
+from monkey.protocol.sweeps.queue_markers import mark_queue
+from monkey.protocol.sweeps.sweep_log import append_order, read_sweep
 from monkey.spec.job.expires import Expiry
 from tests.simulation.body import KEYS
 

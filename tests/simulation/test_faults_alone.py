@@ -16,10 +16,10 @@ from monkey.spec.job.recipe import SweepSettings
 from monkey_agent.ports import Attempt, AttemptOutcome
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.attempts import AttemptListener
-from tests.simulation.body import KEYS, Execution
+from tests.simulation.body import KEYS, Execution, job_id
 from tests.simulation.life import Life
 from tests.simulation.net import Host
-from tests.simulation.story import Story, job_id, revision
+from tests.simulation.story import Story, revision
 from tests.simulation.test_protocol import QUIET
 from tests.simulation.world import Mutant, Weather, World
 

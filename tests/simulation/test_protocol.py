@@ -67,6 +67,8 @@ MUST_SEE = (
     "expiry obeyed",
     "opened after it expired",
     "entry skipped",
+    "stop forged",
+    "hint forged",
 )
 
 

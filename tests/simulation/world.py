@@ -67,6 +67,8 @@ class Mutant:
     #: Sweeps that expire are worked on all the same; or never again, however often they are extended.
     timeless: bool = False
     bygone: bool = False
+    #: A hint that nothing is left is believed.
+    credulous: bool = False
 
 
 class World:
@@ -126,6 +128,8 @@ class World:
         self.state.write(key, data)
         if key.startswith(KEYS.sweeps):
             self.endings.written(key, data)
+        if key.startswith(KEYS.stops):
+            self.endings.stopped(key, data)
         if key.startswith(KEYS.jobs) and "/out/" not in key:
             self._written(key, data)
 

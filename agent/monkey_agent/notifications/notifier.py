@@ -15,7 +15,7 @@ from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import BEAT, decode_beat
-from monkey.protocol.sweeps.sweep_log import SweepState
+from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.spec.project.notify import NotifyChannel
 from monkey.spec.yaml.units import format_duration
 from monkey_agent.notifications.notice import Notice, UndeliveredNotice

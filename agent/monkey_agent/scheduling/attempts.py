@@ -12,7 +12,7 @@ from monkey.protocol.claims import RETRY_SECONDS, HeldClaim
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.journal import make_record
 from monkey.protocol.sweeps.permits import Permits
-from monkey.protocol.sweeps.sweep_log import SweepState
+from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey_agent.ports import AttemptEnd, AttemptOutcome, LiveAttempt, Runner, Slot, SlotGrant
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.agent_context import AgentContext

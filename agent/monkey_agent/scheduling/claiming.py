@@ -12,7 +12,7 @@ from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog, LogTally, find_newest_checkpoint, has_own_checkpoint, tally_log
 from monkey.protocol.journal import LOST, SAVED, JournalRecord, make_record
 from monkey.protocol.record.job_attempts import list_attempts
-from monkey.protocol.status.verdicts import Verdict, judge_job
+from monkey.protocol.sweeps.verdicts import Verdict, judge_job
 from monkey.spec.job.stop_when import StopEvidence
 from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.job_candidates import JobCandidates

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterator
 
-from monkey.protocol.sweeps.sweep_log import SweepState
+from monkey.protocol.sweeps.sweep_state import SweepState
 
 
 class JobCandidates:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from monkey.errors import StoreError, StoreRefused
 from monkey.fleet.machine_capacity import format_count
-from monkey.protocol.status.verdicts import Verdict, judge_job
-from monkey.protocol.sweeps.sweep_log import SweepState, append_order, end_marker, open_markers, read_sweep
+from monkey.protocol.sweeps.queue_markers import FleetQueue, hint_idle, read_queue
+from monkey.protocol.sweeps.sweep_log import append_stop, read_sweep
+from monkey.protocol.sweeps.sweep_state import SweepState
+from monkey.protocol.sweeps.verdicts import Verdict, judge_job
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey_agent.notifications.notifier import Notifier
@@ -16,6 +18,8 @@ from monkey_agent.scheduling.job_candidates import JobCandidates
 
 #: Sentences of a heartbeat about logs that cannot be read as they are.
 ALERTS = 10
+#: Sweeps of which other agents hint that nothing is left, and that one look checks.
+CHECKED = 32
 #: Seconds after which a watcher's marker that does not change counts for nothing.
 WATCH = 10.0
 
@@ -29,19 +33,27 @@ class SweepQueue:
         self._store, self._keys, self._fleet = context.store, context.keys, context.identity.fleet
         self._observer, self._clock, self._random = context.observer, context.clock, context.random
         self._create, self._journal = context.create, context.heart.journal
-        self._markers: dict[str, list[int]] = {}
+        self._queue = FleetQueue({}, {})
+        #: Sweeps that this agent sees to, with the entries that left work.
+        self._markers: dict[str, frozenset[int]] = {}
+        #: Sweep to its markers when this agent saw that nothing is left.
+        self._checked: dict[str, frozenset[int]] = {}
+        #: Are there hints that no look has checked yet?
+        self._unchecked = False
         self.sweeps: dict[str, SweepState] = {}
         #: Boards of the sweeps that may have a job for us.
         self.by_sweep: dict[str, JobCandidates] = {}
-        #: Sweep to what ends it: a job and the position of its end, why, and whether that is its goal.
-        self._endings: dict[str, tuple[tuple[str, int], str, bool]] = {}
+        #: Sweep to what ends it: a job, and the position of its end.
+        self._endings: dict[str, tuple[str, int]] = {}
+        #: Ends that do not end a sweep of this version, by the job's log, though a journal says so.
+        self._refuted: set[tuple[str, tuple[object, ...], tuple[str, int]]] = set()
         self._watchers: dict[str, tuple[str, float]] = {}
         self.watched = False
         self._unreadable: dict[str, str] = {}
         #: Sweep to a sentence about the entries of its log that count for nothing.
         self._skipped: dict[str, str] = {}
-        #: Sweep to the head of its log at which something happened here that nobody expected.
-        self._aside: dict[str, int] = {}
+        #: Sweep to its version when something happened here that nobody expected.
+        self._aside: dict[str, tuple[object, ...]] = {}
         #: Names of all secrets that any sweep declared: who does not list one is not to inherit it.
         self.secrets: frozenset[str] = frozenset()
         #: Sweeps that ask for more than this machine could ever offer.
@@ -50,7 +62,8 @@ class SweepQueue:
     async def look(self, at_work: set[str]) -> None:
         """Read markers, heartbeats, watchers and the sweeps that have work or are `at_work`. Raises StoreError."""
         await self._observer.look()
-        self._markers = await open_markers(self._store, self._keys, self._fleet)
+        self._queue = await read_queue(self._store, self._keys, self._fleet)
+        self._markers = self._choose_sweeps()
         for name in sorted({*self._markers, *at_work}):
             try:
                 await self._read(name)
@@ -66,8 +79,16 @@ class SweepQueue:
 
     async def brought(self) -> bool:
         """Say whether there is work now that was not there at the last look. Raises StoreError."""
-        now = await open_markers(self._store, self._keys, self._fleet)
-        return any(set(entries) - set(self._markers.get(name, ())) for name, entries in now.items())
+        now = await read_queue(self._store, self._keys, self._fleet)
+        return any(entries - self._queue.markers.get(name, frozenset()) for name, entries in now.markers.items())
+
+    def _choose_sweeps(self) -> dict[str, frozenset[int]]:
+        """Return the sweeps to see to: those with open markers, and some whose hints this agent has yet to check."""
+        left = {name: of for name, of in self._queue.markers.items() if self._checked.get(name) != of}
+        hinted = [name for name in left if name not in self._markers and not self._queue.find_open(name)]
+        later = set(hinted[CHECKED:])
+        self._unchecked = bool(later)
+        return {name: of for name, of in left.items() if name not in later}
 
     async def _read(self, name: str) -> None:
         known = self.sweeps.get(name)
@@ -76,10 +97,10 @@ class SweepQueue:
             self._skipped[name] = state.skipped.summary
             for key, why in state.skipped.named:
                 self._errors.once(f"{key}: skipped, it counts for nothing: {why}")
-        if self._aside.get(name) == state.head:
+        if self._aside.get(name) == state.version:
             return
         self._unreadable.pop(name, None)
-        changed = known is None or known.head != state.head
+        changed = known is None or known.version != state.version
         self.sweeps[name] = state
         if (
             changed
@@ -96,7 +117,7 @@ class SweepQueue:
     def set_aside(self, name: str, exc: Exception) -> None:
         """Leave a sweep alone in which something unexpected happened, until its log says more."""
         key, known = self._keys.sweep_log(name), self.sweeps.get(name)
-        self._aside[name] = known.head if known else 0
+        self._aside[name] = (known or SweepState(name)).version
         self._unreadable[name] = f"{key}: this agent leaves it alone: {self._errors.tell(key, exc)}"
         self.by_sweep.pop(name, None)
         self._endings.pop(name, None)
@@ -160,10 +181,8 @@ class SweepQueue:
 
     def job_failed(self, candidates: JobCandidates, job: str, k: int) -> None:
         """Note a job that is failed for good, for sweeps that end with their first failure."""
-        state = candidates.state
-        if candidates.revision.settings.fail_fast and (job, k) not in state.acted:
-            candidates.ending = True
-            self._endings.setdefault(state.name, ((job, k), f"fail_fast: job {job} failed", False))
+        if candidates.revision.settings.fail_fast:
+            self._note_end(candidates, (job, k))
 
     def job_met(self, candidates: JobCandidates, job: str, met: Mapping[int, StopEvidence]) -> None:
         """Note a job that met a condition which ends its sweep: it may have succeeded all the same.
@@ -171,12 +190,16 @@ class SweepQueue:
         `met`: what it measured, by the positions of the ends in its log. What it measured before a retry is
         void.
         """
-        state = candidates.state
         for k, seen in met.items():
             rule = find_met_rule(candidates.revision.settings.stop_when, seen)
-            if rule is not None and rule.sweep and (job, k) not in state.acted and k > state.retries.get(job, 0):
-                candidates.ending = True
-                self._endings.setdefault(state.name, ((job, k), f"{rule.told(seen)} (job {job})", True))
+            if rule is not None and rule.sweep and k > candidates.state.retries.get(job, 0):
+                self._note_end(candidates, (job, k))
+
+    def _note_end(self, candidates: JobCandidates, cause: tuple[str, int]) -> None:
+        state = candidates.state
+        if cause not in state.acted and (state.name, state.version, cause) not in self._refuted:
+            candidates.ending = True
+            self._endings.setdefault(state.name, cause)
 
     def _look_at_failed(self, candidates: JobCandidates) -> None:
         """Note jobs that failed for good here, and met a condition since then: a sweep that shares them ran them."""
@@ -186,7 +209,7 @@ class SweepQueue:
                 self.job_met(candidates, job, {known.k: StopEvidence.from_json(known.extra["met"])})
 
     async def tidy(self, at_work: set[str]) -> None:
-        """Act on what was noticed: end sweeps that fail fast or reached a goal; end markers with nothing behind."""
+        """Act on what was noticed: end sweeps that fail fast or reached a goal; say of which nothing is left."""
         for candidates in self.by_sweep.values():
             if candidates.ends_early:
                 self._look_at_failed(candidates)
@@ -203,23 +226,18 @@ class SweepQueue:
 
     async def _tidy(self, name: str, at_work: set[str]) -> None:
         if name in self._endings:
-            cause, reason, goal = self._endings[name]
-            await append_order(
-                self._store,
-                self._keys,
-                name,
-                "cancel",
-                reason=reason,
-                cause=cause,
-                goal=goal,
-                create=self._create,
-                known=self.sweeps.get(name),
-                nonce=f"{self._random.getrandbits(64):016x}",
-            )
-            del self._endings[name]
+            await self._append_stop(name)
         idle = name in self._markers and name not in at_work and self._nothing_left(name)
         if idle and self.notifier.told(self.sweeps[name], self.by_sweep.get(name)):
-            await self._end_markers(name)
+            await self._hint_idle(name)
+
+    async def _append_stop(self, name: str) -> None:
+        cause, known = self._endings[name], self.sweeps[name]
+        if await append_stop(self._store, self._keys, known, cause, self._create) is known:
+            self._refuted.add((name, known.version, cause))
+            if name in self.by_sweep:
+                self.by_sweep[name].ending = False
+        del self._endings[name]
 
     def _nothing_left(self, name: str) -> bool:
         state, candidates = self.sweeps.get(name), self.by_sweep.get(name)
@@ -230,12 +248,13 @@ class SweepQueue:
         # Where its log is to say how it ended, people are told that, and nothing before the next look has read it.
         return candidates is not None and candidates.done and not candidates.ending and not self._journal.open
 
-    async def _end_markers(self, name: str) -> None:
-        head = self.sweeps[name].head
-        for n in self._markers.get(name, []):
+    async def _hint_idle(self, name: str) -> None:
+        head, markers = self.sweeps[name].head, self._markers.pop(name)
+        for n in sorted(self._queue.find_open(name)):
             if n <= head:
-                await end_marker(self._store, self._keys, self._fleet, name, n, self._create)
-        self._markers.pop(name, None)
+                await hint_idle(self._store, self._keys, self._fleet, name, n, self._create)
+        if max(markers) <= head:
+            self._checked[name] = markers
         self.by_sweep.pop(name, None)
 
     @property
@@ -246,7 +265,7 @@ class SweepQueue:
     @property
     def busy(self) -> bool:
         """Is there a sweep that this machine may have to work on, or a notice to send?"""
-        return bool(self._open()) or self.notifier.waits
+        return bool(self._open()) or self.notifier.waits or self._unchecked
 
     @property
     def expired(self) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from monkey.errors import NotFound
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
-from monkey.protocol.sweeps.sweep_log import make_missing_sweep
+from monkey.protocol.sweeps.sweep_state import make_missing_sweep
 
 #: What a job's id, or its beginning, looks like.
 _ID = re.compile(r"[0-9a-f]{1,16}").fullmatch

@@ -118,10 +118,18 @@ def _sweep(view: SweepView, snapshot: StoreSnapshot) -> ObservedSweep:
 
 
 def _unmarked(view: SweepView, snapshot: StoreSnapshot) -> tuple[str, ...]:
-    """Return the fleets that have work left, and no open marker in their queue."""
+    """Return the fleets that have work left, and no marker that makes their agents look for it.
+
+    That is one which no hint of agents says is done with, or the newest entry's own: agents check hints.
+    """
     assert view.state.revision is not None
-    name = view.state.name
-    return tuple(fleet for fleet in view.state.revision.settings.providers if not snapshot.queue[fleet].get(name))
+    name, head = view.state.name, view.state.head
+    queues = {fleet: snapshot.queue[fleet] for fleet in view.state.revision.settings.providers}
+    return tuple(
+        fleet
+        for fleet, queue in queues.items()
+        if not queue.find_open(name) and head not in queue.markers.get(name, ())
+    )
 
 
 async def _exists(world: World, key: str) -> bool:

@@ -112,7 +112,7 @@ def format_sweep_details(view: SweepView, snapshot: StoreSnapshot, to: Terminal)
     """Return a sweep: its newest revision, settings, code, and how far it is."""
     revision, counts = view.state.revision, view.counts
     assert revision is not None  # it was found
-    waiting = {fleet: marks for fleet, of in snapshot.queue.items() if (marks := of.get(view.state.name))}
+    waiting = {fleet: marks for fleet, of in snapshot.queue.items() if (marks := sorted(of.find_open(view.state.name)))}
     facts = [
         ("sweep", view.state.name),
         ("state", name_standing(view, counts)),

@@ -11,8 +11,8 @@ from typing import Any
 from monkey.protocol.journal import LOST, SAVED, JournalRecord
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import JournalIndex
-from monkey.protocol.status.verdicts import Verdict, find_stop_position, judge_job
-from monkey.protocol.sweeps.sweep_log import SweepState
+from monkey.protocol.sweeps.sweep_state import SweepState
+from monkey.protocol.sweeps.verdicts import Verdict, find_stop_position, judge_job
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 
 

@@ -15,7 +15,9 @@ from monkey.protocol.journal import make_record
 from monkey.protocol.layout import Keys, is_agent_name
 from monkey.protocol.observer import JournalIndex
 from monkey.protocol.status.agent_views import AgentView, JobState, JobView, RunningJob, SweepView
-from monkey.protocol.sweeps.sweep_log import SweepState, list_sweeps, open_markers, read_sweep
+from monkey.protocol.sweeps.queue_markers import FleetQueue, read_queue
+from monkey.protocol.sweeps.sweep_log import list_sweeps, read_sweep
+from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.store.store_port import ListedObject, Store
 
 #: Number of jobs of a sweep whose logs one reading reads one by one, where the journals do not add up.
@@ -44,8 +46,8 @@ class StoreSnapshot:
     problems: list[str]
     #: Every job of the project that has succeeded.
     succeeded: set[str]
-    #: Fleet to the sweeps that have open markers there, with their entries.
-    queue: dict[str, dict[str, list[int]]]
+    #: Fleet to its queue.
+    queue: dict[str, FleetQueue]
 
     def alive(self, fleet: str) -> list[AgentView]:
         """Return the fleet's living agents: those whose heartbeat is recent."""
@@ -92,7 +94,7 @@ class SnapshotReader:
         }
         queue = await self._queue(states)
         if any(agent.alive for agent in agents):
-            at_work = {sweep for open_there in queue.values() for sweep in open_there}
+            at_work = {sweep for of_fleet in queue.values() for sweep in of_fleet.sweeps}
         else:
             at_work = set()
         await self._repair([view for name, view in views.items() if name not in at_work])
@@ -117,9 +119,9 @@ class SnapshotReader:
         beat = self._index.beats.get(agent)
         return beat.ship if beat else {}
 
-    async def _queue(self, states: list[SweepState]) -> dict[str, dict[str, list[int]]]:
+    async def _queue(self, states: list[SweepState]) -> dict[str, FleetQueue]:
         fleets = {fleet for s in states if s.revision for fleet in s.revision.settings.providers}
-        return {fleet: await open_markers(self._store, self._keys, fleet) for fleet in sorted(fleets)}
+        return {fleet: await read_queue(self._store, self._keys, fleet) for fleet in sorted(fleets)}
 
     def _lives(self, beat: Heartbeat) -> bool:
         """Return whether an agent lives: its heartbeat is recent by its clock, or changed while we looked."""

@@ -14,7 +14,7 @@ from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import HeartbeatObserver
-from monkey.protocol.sweeps.sweep_log import SweepState
+from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.store.store_port import Store
 
 #: Number of permits that one search looks at: of thousands of permits, free ones are found soon enough.

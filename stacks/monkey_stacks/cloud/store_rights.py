@@ -33,7 +33,8 @@ def list_own_keys(project: str, fleet: str) -> tuple[str, ...]:
 def list_entry_keys(project: str, fleet: str) -> tuple[str, ...]:
     """Return the keys that a fleet's machine creates and never overwrites; `*` stands for any text.
 
-    An agent appends to a sweep's log what `fail_fast` and `stop_when` conclude, and ends the markers of its own fleet.
+    An agent appends to logs of stops what `fail_fast` and `stop_when` conclude, and hints to its own fleet that nothing
+    is left. Sweeps' logs and markers are not among them: their writer decides what runs, on other fleets, too.
     """
     keys = Keys(project)
-    return f"{keys.sweeps}*", f"{keys.queue(fleet)}*.end"
+    return f"{keys.stops}*", f"{keys.idle_hints(fleet)}*"

@@ -14,7 +14,8 @@ from monkey.errors import ConcurrentApply, FleetError, MonkeyError, SpecError, S
 from monkey.plan.saved_plan import dump_saved_plan
 from monkey.plan.text.lines import format_sweep_plan
 from monkey.protocol.entries import ClaimEnd
-from monkey.protocol.sweeps.sweep_log import append_order, open_markers, read_sweep
+from monkey.protocol.sweeps.queue_markers import read_queue
+from monkey.protocol.sweeps.sweep_log import append_order, read_sweep
 from monkey.spec.project.project import load_project
 from tests.unit.apply.small_project import SPEC, Pen, StillFleet, apply, opened, write_project
 
@@ -29,7 +30,7 @@ def test_first_apply_begins_the_store_and_leaves_nothing_to_do(root: Path) -> No
             state = await read_sweep(world.at, world.keys, "small")
             assert state.head == 1 and state.revision is not None
             assert len(state.revision.table) == 3 and state.revision.spec_text == SPEC
-            assert await open_markers(world.at, world.keys, "local") == {"small": [1]}
+            assert (await read_queue(world.at, world.keys, "local")).markers == {"small": frozenset({1})}
             assert [item.key for item in await world.at.list("code/")] == [world.keys.code(state.revision.recipe.code)]
             assert not (await make_plan(world, [])).plan.changes
         assert (root / ".monkey" / ".gitignore").read_text() == "*\n"
@@ -54,7 +55,7 @@ def test_revision_without_its_markers_is_seen_and_mended(root: Path) -> None:
             planned = await make_plan(world, [])
             assert planned.plan.sweeps[0].unmarked == ("local",) and planned.plan.changes
             await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
-            assert await open_markers(world.at, world.keys, "local") == {"small": [1]}
+            assert (await read_queue(world.at, world.keys, "local")).markers == {"small": frozenset({1})}
             assert (await read_sweep(world.at, world.keys, "small")).head == 1
 
     asyncio.run(main())
@@ -87,7 +88,9 @@ def test_who_finds_that_a_rival_did_the_same_goes_on(root: Path) -> None:
             assert state.revision is not None and state.head == 1
             author = state.revision.author
             assert said[-1] == ("small", f"{author} applied the same just now: it is revision 1")
-            assert await open_markers(world.at, world.keys, "local") == {"small": [1]}, "the rival was cut short there"
+            assert (await read_queue(world.at, world.keys, "local")).markers == {"small": frozenset({1})}, (
+                "the rival was cut short there"
+            )
 
             (root / "specs" / "small.yaml").write_text(SPEC + "priority: 3\n")
             theirs = await make_plan(world, [])

@@ -19,7 +19,7 @@ from monkey.cli.render.results_table import format_results
 from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import find_best
 from monkey.protocol.entries import ClaimEnd
-from monkey.protocol.sweeps.sweep_log import append_order
+from monkey.protocol.sweeps.sweep_log import append_stop, read_sweep
 from monkey.results.result_rows import Results, gather_results
 from monkey.spec.job.recipe import SweepSettings
 from tests.unit.apply.small_project import Pen, apply, opened, write_project
@@ -74,7 +74,8 @@ async def write(root: Path) -> SweepProgress:
         running = {"job": ids[2, 1], "k": k, "sweep": "small", "metrics": loss(0.02)}
         pen.heart.vitals = lambda: {"running": [running], "alert": ""}
         await pen.heart.beat()
-        await append_order(world.at, world.keys, "small", "cancel", reason="acc is 0.95", goal=True)
+        state = await read_sweep(world.at, world.keys, "small")
+        assert (await append_stop(world.at, world.keys, state, (ids[3, 0], 2))).goal
         view = (await world.reader().read()).sweeps["small"]
         return SweepProgress(view, view.counts)
 

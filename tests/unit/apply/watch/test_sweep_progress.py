@@ -17,7 +17,8 @@ from monkey.apply.world.world import World
 from monkey.errors import FleetError, MonkeyError, NotFound, StoreRefused
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot
-from monkey.protocol.sweeps.sweep_log import open_markers, read_sweep
+from monkey.protocol.sweeps.queue_markers import read_queue
+from monkey.protocol.sweeps.sweep_log import read_sweep
 from tests.bucket import FakeBucket, Refusal
 from tests.unit.apply.small_project import Pen, StillFleet, StillRentedFleet, apply, opened
 
@@ -186,7 +187,7 @@ def test_pause_resume_cancel_retry_are_entries_that_queue_and_call(root: Path) -
             assert (await retry_jobs(world, "small")).jobs == 1
             state = await read_sweep(world.at, world.keys, "small")
             assert state.active and state.retries == {jobs[0]: 2}
-            assert state.head in (await open_markers(world.at, world.keys, "local"))["small"]
+            assert state.head in (await read_queue(world.at, world.keys, "local")).find_open("small")
             assert fleet.asked == [1]
             assert not (await retry_jobs(world, "small")).changed
 

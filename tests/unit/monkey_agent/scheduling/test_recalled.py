@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from monkey.protocol.clock import MachineClock
 from monkey.protocol.layout import Keys
-from monkey.protocol.sweeps.sweep_log import end_marker, mark_queue
+from monkey.protocol.sweeps.queue_markers import hint_idle, mark_queue
 from monkey.store.memory import MemoryStore
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
@@ -26,7 +26,7 @@ def test_what_was_brought_since_the_last_look_is_told_from_what_was_there(run: R
         await mark_queue(store, KEYS, ["cloud"], "unfit", 1)  # and left for it
         await agent.queue.look(set())
         assert not await agent.queue.brought()
-        await end_marker(store, KEYS, "cloud", "unfit", 1)
+        await hint_idle(store, KEYS, "cloud", "unfit", 1)
         await mark_queue(store, KEYS, ["other"], "theirs", 1)
         assert not await agent.queue.brought()
         await mark_queue(store, KEYS, ["cloud"], "unfit", 2)

@@ -103,14 +103,15 @@ OWN = (
     *("projects/shop/boots/cloud/m", "projects/shop/permits/s/0/00000001", "projects/shop/notices/s/e/w/00000001"),
     *("projects/shop/facts/ab", "files/damaged/0123"),
 )
-#: Keys that it creates at most: a sweep's log, and the ends of its own fleet's markers.
-ENTRIES = ("projects/shop/sweeps/s/00000002", "projects/shop/queue/cloud/s/00000001.end")
+#: Keys that it creates at most: what its agent concludes, and hints to its own fleet.
+ENTRIES = ("projects/shop/stops/s/00000001", "projects/shop/idle/cloud/s/00000001")
 #: Keys that it reads at most.
 OTHERS = (
     *("projects/shop/machines/cloud/state/.pulumi/x", "projects/shop/machines/cloud/lock/00000000"),
     *("projects/shop/agents/lab/m/0/beat", "projects/shop/agents/cloud-2/m/0/beat"),
     *("projects/shop/shipments/lab/m/0/00000001", "projects/shop/boots/lab/m"),
-    *("projects/shop/queue/cloud/s/00000001", "projects/shop/queue/lab/s/00000001.end"),
+    *("projects/shop/queue/cloud/s/00000001", "projects/shop/queue/cloud/s/00000001.end"),
+    *("projects/shop/sweeps/s/00000002", "projects/shop/idle/lab/s/00000001"),
     *("projects/shop/adoptions/00000001", "projects/shop/watch/me", "projects/shop/anything"),
     *("projects/shop-2/jobs/1/00000000", "projects/a/machines/x"),
     *("code/1.tar.gz", "bundle/1", "files/md5/1", "format"),

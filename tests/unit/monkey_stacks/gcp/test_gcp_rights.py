@@ -20,12 +20,20 @@ GROUP = Asked(
 OWN = (
     *("jobs/1/00000000", "jobs/1/out/00000001/machines/a", "bell", "facts/ab", "boots/cloud/m"),
     *("agents/cloud/m/0/beat", "shipments/cloud/m/0/00000001", "permits/s/0/00000001", "notices/s/e/w/00000001"),
-    *("sweeps/s/00000002", "queue/cloud/s/00000001.end"),
+    *("stops/s/00000001", "idle/cloud/s/00000001"),
 )
 #: Keys of the project that it reads at most.
 OTHERS = (
     *("agents/lab/m/0/beat", "agents/cloud-2/m/0/beat", "shipments/lab/m/0/1", "boots/lab/m", "adoptions/00000001"),
-    *("queue/cloud/s/00000001", "queue/lab/s/00000001.end", "watch/me", "bell2", "anything"),
+    *(
+        "sweeps/s/00000002",
+        "queue/cloud/s/00000001",
+        "queue/cloud/s/00000001.end",
+        "idle/lab/s/00000001",
+        "watch/me",
+        "bell2",
+        "anything",
+    ),
 )
 #: Keys of the store that it reads at most, and those that it may not even read.
 SHARED = ("code/1.tar.gz", "bundle/1", "files/md5/1", "format")

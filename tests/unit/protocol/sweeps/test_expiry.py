@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import JobState, SnapshotReader
-from monkey.protocol.sweeps.sweep_log import SPARE, SweepState, append_order, append_revision, fold_entry, read_sweep
+from monkey.protocol.sweeps.sweep_log import append_order, append_revision, read_sweep
+from monkey.protocol.sweeps.sweep_state import SPARE, SweepState, fold_entry
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.recipe import SweepSettings
 from monkey.store.memory import MemoryStore

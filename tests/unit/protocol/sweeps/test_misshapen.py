@@ -16,8 +16,10 @@ from monkey.protocol.heartbeat import decode_beat
 from monkey.protocol.journal import JournalBlock
 from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps import revision_shape
+from monkey.protocol.sweeps.queue_markers import mark_queue, read_queue
 from monkey.protocol.sweeps.revision import Revision
-from monkey.protocol.sweeps.sweep_log import SweepState, mark_queue, open_markers, read_sweep
+from monkey.protocol.sweeps.sweep_log import read_sweep
+from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
@@ -215,7 +217,7 @@ def test_keys_that_nobody_of_ours_writes_are_passed_over(name: str) -> None:
         for base in (f"{KEYS.queue('local')}digits/", KEYS.checkpoints(JOBS[0]), log.base):
             await store.put(base + name, b"{}")
         await mark_queue(store, KEYS, ["local"], "digits", 1)
-        assert await open_markers(store, KEYS, "local") == {"digits": [1]}
+        assert (await read_queue(store, KEYS, "local")).markers == {"digits": frozenset({1})}
         await log.jump(store)
         assert log.head == 0
         assert await find_newest_checkpoint(store, KEYS.checkpoints(JOBS[0])) in (0, 1)

@@ -1,4 +1,4 @@
-"""A sweep's log, folded; the verdicts that follow from it; the queue's markers."""
+"""A sweep's log, folded; the verdicts that follow from it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,11 @@ from monkey.errors import ConcurrentApply, NotFound
 from monkey.protocol.entry_log import LogTally
 from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.status.store_snapshot import SnapshotReader
-from monkey.protocol.status.verdicts import MAX_LOSSES, MAX_LOSSES_IN_ALL, Verdict, judge_job
+from monkey.protocol.sweeps.queue_markers import read_queue
 from monkey.protocol.sweeps.revision import Revision
-from monkey.protocol.sweeps.sweep_log import (
-    SweepState,
-    append_order,
-    append_revision,
-    end_marker,
-    list_revisions,
-    list_sweeps,
-    mark_queue,
-    open_markers,
-    read_sweep,
-)
+from monkey.protocol.sweeps.sweep_log import append_order, append_revision, list_revisions, list_sweeps, read_sweep
+from monkey.protocol.sweeps.sweep_state import SweepState
+from monkey.protocol.sweeps.verdicts import MAX_LOSSES, MAX_LOSSES_IN_ALL, Verdict, judge_job
 from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
@@ -110,21 +102,6 @@ def test_orders_fold_in_their_order() -> None:
     asyncio.run(orders())
 
 
-def test_one_failure_is_acted_on_once() -> None:
-    async def fail_fast() -> None:
-        store = MemoryStore()
-        await append_revision(store, KEYS, REVISION, 0)
-        for _ in range(2):
-            await append_order(store, KEYS, "digits", "cancel", reason="fail_fast", cause=(JOBS[1], 2))
-        assert (await read_sweep(store, KEYS, "digits")).head == 2
-        await append_order(store, KEYS, "digits", "resume")
-        await append_order(store, KEYS, "digits", "cancel", reason="fail_fast", cause=(JOBS[1], 2))
-        state = await read_sweep(store, KEYS, "digits")
-        assert (state.head, state.cancelled) == (3, None)
-
-    asyncio.run(fail_fast())
-
-
 def test_orders_need_a_sweep() -> None:
     with pytest.raises(NotFound, match="no sweep 'nobody'"):
         asyncio.run(append_order(MemoryStore(), KEYS, "nobody", "pause"))
@@ -178,7 +155,7 @@ def test_of_many_entries_that_are_none_a_few_are_named() -> None:
         assert not any("\x1b" in line or len(line) > 300 for line in state.skipped.lines)
         seen = await SnapshotReader(store, KEYS).read()
         assert len(seen.problems) == 4
-        assert await append_order(store, KEYS, "digits", "pause", known=state) == 10_002
+        assert await append_order(store, KEYS, "digits", "pause") == 10_002
 
     asyncio.run(flooded())
 
@@ -202,19 +179,6 @@ def test_a_reason_that_is_no_text_is_kept() -> None:
         assert (await read_sweep(store, KEYS, "digits")).cancelled == "\udcff"
 
     asyncio.run(odd())
-
-
-def test_markers_are_open_until_they_are_ended() -> None:
-    async def markers() -> None:
-        store = MemoryStore()
-        for n in (1, 2, 11):
-            await mark_queue(store, KEYS, ["local", "lab"], "digits", n)
-        await end_marker(store, KEYS, "local", "digits", 2)
-        assert await open_markers(store, KEYS, "local") == {"digits": [1, 11]}
-        assert await open_markers(store, KEYS, "lab") == {"digits": [1, 2, 11]}
-        assert await open_markers(store, KEYS, "la") == {}
-
-    asyncio.run(markers())
 
 
 def test_verdicts_count_failures_since_the_last_retry() -> None:
@@ -260,7 +224,7 @@ def test_what_no_spec_can_be_named_is_no_sweep(name: str) -> None:
         await store.put(f"{KEYS.queue('local')}{name}/00000001", b"{}")
         await append_revision(store, KEYS, REVISION, 0)
         assert await list_sweeps(store, KEYS) == ["digits"]
-        assert name not in await open_markers(store, KEYS, "local")
+        assert name not in (await read_queue(store, KEYS, "local")).markers
         assert list((await SnapshotReader(store, KEYS).read()).sweeps) == ["digits"]
 
     asyncio.run(forge())

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from monkey.protocol.entry_log import LogTally
-from monkey.protocol.sweeps.sweep_log import SweepState
+from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.spec.job.stop_when import StopRule, find_met_rule
 
 #: Attempts that may vanish in a row with their agents before a job is given up: a job may be what kills them (out of
