@@ -23,6 +23,7 @@ from monkey.store.create import create_object
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey_agent.machine import MachineClock
+from tests.signing import SIGNERS
 
 AGENTS = 50
 #: One agent in so many is a large machine, and does this many times the work of another.
@@ -51,7 +52,7 @@ class Agents:
     async def work(self) -> None:
         """Write what the agents would have: sealed segments of their journals, and heartbeats."""
         store = await self._open(begin=True)
-        await append_revision(store, self._keys, self._revision, 0)
+        await append_revision(store, self._keys, SIGNERS, self._revision, 0)
         await mark_queue(store, self._keys, ["local"], self._revision.sweep, 1)
         shares = [LARGE if i % LARGE_EVERY == 0 else 1 for i in range(AGENTS)]
         jobs, begun = len(self.table) - WAITING, 0

@@ -43,6 +43,9 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--cloud", choices=("aws", "gcp"), help="cloud of this rented machine, which ends when the agent leaves"
     )
+    parser.add_argument(
+        "--signers", type=Path, metavar="FILE", help="list of trusted signers and their owner (default: the user's)"
+    )
     parser.add_argument("--gate", action="store_true", help="wait for the log file's path on stdin before starting")
     return parser.parse_args(argv)
 

@@ -24,6 +24,7 @@ from monkey.fleet.user_directories import locate_agent_state, open_cache_home
 from monkey.process_exit import exit_now
 from monkey.processes.private_process import seal_memory
 from monkey.protocol.layout import Keys
+from monkey.signing.entry_signers import load_agent_signers, load_user_signers
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey_agent.arguments import parse_arguments
@@ -65,6 +66,7 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
     home = StateDirectory(asked.state or locate_agent_state(store.url, asked.project, asked.fleet, asked.name))
     leftover_processes.clear_leftovers(home.directory)
     identity = _identity(asked, home)
+    signers = load_agent_signers(asked.signers) if asked.signers else load_user_signers()
     machine = _machine(asked)
     foreign = BusyGpus() if asked.gpus == "auto" and machine.gpus else None
     cache = asked.cache or open_cache_home()
@@ -82,7 +84,7 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
         on_os_error=room.note,
     )
     slots = SlotAllocator(machine, asked.max_slots, SharedMachine(asked.beside), asked.state, foreign, room)
-    agent = AgentDaemon(store, identity, MachineClock(), runner, slots, random.Random(), errors=errors)
+    agent = AgentDaemon(store, identity, signers, MachineClock(), runner, slots, random.Random(), errors=errors)
     if foreign is not None:
         foreign.on_answer = agent.dispatcher.refill
     _tell_more(agent, runner, asked.max_slots or int(machine.cpus))

@@ -133,9 +133,9 @@ async def _append(world: World, plan: SweepPlan, revision: Revision, say: Say) -
     Raises ConcurrentApply where another apply appended something else, and StoreError.
     """
     try:
-        entry = await append_revision(world.at, world.keys, revision, plan.head)
+        entry = await append_revision(world.at, world.keys, world.signers, revision, plan.head)
     except ConcurrentApply:
-        there = await read_sweep(world.at, world.keys, plan.name)
+        there = await read_sweep(world.at, world.keys, world.signers, plan.name)
         if there.revision is None or not _is_so(there, there.revision, plan, revision):
             raise
         say(plan.name, f"{there.revision.author} applied the same just now: it is revision {there.revision_at}")

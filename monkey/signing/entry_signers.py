@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from monkey.signing.allowed_signers import AllowedSigner, read_allowed_signers
 from monkey.signing.errors import UnknownSigner
 from monkey.signing.keys.public_key import PublicKey
 from monkey.signing.keys.user_key import UserKeyFile
+from monkey.signing.secret_grants import GRANTS_FILE, SecretGrants
 from monkey.signing.signed_entry import EntryPlace, check_signature, sign_entry
 from monkey.signing.signer_list import OWNER, SIGNERS_FILE
 
@@ -50,14 +51,16 @@ class EntrySigners:
         self._lock = Lock()
         self._stamps: list[_Stamp] = []
         self._trusted: dict[bytes, AllowedSigner] = {}
+        self._grants: SecretGrants
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read list and key again if their files changed; return whether they had. Raises SigningError."""
-        stamps = [_stamp_file(path) for path in (self._path, *([self._own.path] if self._own else []))]
+        """Read list, grants and key again if their files changed; return whether they had. Raises SigningError."""
+        grants = self._path.with_name(GRANTS_FILE)
+        stamps = [_stamp_file(path) for path in (self._path, grants, *([self._own.path] if self._own else []))]
         if stamps == self._stamps:
             return False
-        self._trusted = {signer.key.raw: signer for signer in self._read()}
+        self._trusted, self._grants = {signer.key.raw: signer for signer in self._read()}, SecretGrants(grants)
         self._stamps = stamps
         return True
 
@@ -77,6 +80,12 @@ class EntrySigners:
             self._remember(found, key)
         return self._identify(key)
 
+    def list_refused_secrets(self, project: str, signer: Signer | None, names: Iterable[str]) -> list[str]:
+        """Return those of the secrets that a revision by this signer may not name: the owner's may name any."""
+        if signer is not None and signer.is_owner:
+            return []
+        return sorted(name for name in set(names) if not self._grants.may_name(project, name))
+
     def sign(self, place: EntryPlace, body: bytes) -> bytes:
         """Return the entry, signed by the user's own key, which is made if there is none. Raises SigningError."""
         if self._own is None:
@@ -95,7 +104,8 @@ class EntrySigners:
     def _identify(self, key: PublicKey) -> Signer:
         signer = self._trusted.get(key.raw)
         if signer is None:
-            raise UnknownSigner(f"it is signed by a key that is not trusted here: {key.fingerprint}")
+            hint = f"`monkey trust '{key.line}' --name NAME` would trust it"
+            raise UnknownSigner(f"it is signed by a key that is not trusted here: {key.fingerprint}; {hint}")
         if not signer.is_valid(self._clock()):
             raise UnknownSigner(f"it is signed by {signer.name}, whose key does not count now: {key.fingerprint}")
         return Signer(signer.name, key.fingerprint, signer.name == OWNER)

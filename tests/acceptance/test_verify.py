@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from monkey.signing.entry_signers import load_user_signers
+from monkey.signing.signed_entry import EntryPlace
 from tests.acceptance.shop import Shop
 
 TRAIN = """\
@@ -131,7 +133,14 @@ def test_the_log_of_a_job_is_held_against_its_files_and_the_journal(shop: Shop, 
     with kept(revision):
         written = json.loads(revision.read_bytes())
         written["table"]["columns"]["i"]["values"][0] = 1000
-        revision.write_text(json.dumps(written))
+        signature = written.pop("signature")
+        revision.write_text(json.dumps({**written, "signature": signature}, separators=(",", ":")))
+        said = shop.run("verify", "sweep", code=1).stderr
+        assert "sweeps/sweep/00000001: skipped" in said and "its signature does not fit" in said
+        # By somebody who is trusted: the parameters are compared with the jobs' ids, too.
+        place = EntryPlace(json.loads((store / "format").read_text())["id"], "shop", "sweep", 1, "")
+        body = json.dumps(written, separators=(",", ":"), ensure_ascii=False).encode()
+        revision.write_bytes(load_user_signers(environ=shop.env).sign(place, body))
         (wrong,) = verify(shop, code=1)["wrong"]
         assert wrong["key"].endswith("sweeps/sweep/00000001") and "the parameters" in wrong["expected"]
     for spoil in (cut, Path.unlink):

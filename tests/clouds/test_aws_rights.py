@@ -27,6 +27,7 @@ from tests.clouds.wire import Answer, Call, Wire
 from tests.iam import Judge
 from tests.loops import Run
 from tests.rented.rights import Rights
+from tests.signing import SIGNERS
 
 pytestmark = pytest.mark.slow
 
@@ -93,7 +94,7 @@ def test_an_agent_concludes_and_overwrites_no_order(rights: Rights, enter: Calla
 
 
 async def applied(store: Store) -> None:
-    await append_revision(store, KEYS, REVISION, 0)
+    await append_revision(store, KEYS, SIGNERS, REVISION, 0)
     await mark_queue(store, KEYS, ["cloud"], "s", 1)
 
 
@@ -104,7 +105,9 @@ async def concluded(store: Store) -> None:
     for k, entry in enumerate((claim.encode(), ended.encode()), 1):
         assert await store.create(KEYS.job_log(JOB) + spell_number(k), entry)
     for _ in range(2):  # the second time as another agent, which was slower
-        assert (await append_stop(store, KEYS, SweepState("s"), (JOB, 2))).cancelled == f"fail_fast: job {JOB} failed"
+        assert (
+            await append_stop(store, KEYS, SIGNERS, SweepState("s"), (JOB, 2))
+        ).cancelled == f"fail_fast: job {JOB} failed"
     for _ in range(2):  # the second time as another agent, which lost
         await hint_idle(store, KEYS, "cloud", "s", 1)
 

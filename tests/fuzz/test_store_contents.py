@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+import monkey.apply.world.world
 from monkey.cli.main import run_guarded
 from monkey.protocol.entry_log import tally_log
 from monkey.spec.job.recipe import SweepSettings
 from monkey.store.memory import MemoryState, MemoryStore
 from monkey.store.open import open_store
 from tests.fuzz.corpus import KEYS, live, spoil
+from tests.signing import ANYBODY
 from tests.simulation.body import job_id
 from tests.simulation.life import Life
 from tests.simulation.net import Host
@@ -70,6 +72,8 @@ def test_what_people_look_at_is_told_in_words(
     (root / "specs" / "a.yaml").write_text(SPEC)
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
+    # The corpus is signed for another store, and what is spoiled is to be read: what follows the check is tried here.
+    monkeypatch.setattr(monkey.apply.world.world, "load_user_signers", lambda: ANYBODY)
     (root / "monkey.yaml").write_text("project: p\nstore: memory://fuzz\nproviders: {f: {type: local}}\n")
     store = asyncio.run(open_store("memory://fuzz", begin=True))
     assert isinstance(store, MemoryStore)
@@ -115,6 +119,7 @@ def test_agents_do_what_can_be_done(first_seed: int, runs: int, show: Callable[[
 def _live_with(seed: int, objects: dict[str, bytes]) -> str:
     """Let an agent live with a spoiled store, beside an honest sweep; returns what is wrong with that, or ""."""
     world = World(seed, Weather(**{**QUIET, "jobs": (1, 20)}, agents=1, outage=(0, 0), calm_from=0.001))
+    world.signers = ANYBODY
     asyncio.set_event_loop(world.loop)
     fill(world.state, objects)
     said, jobs, lives = list[str](), range(20, 24), list[Life]()

@@ -13,10 +13,17 @@ from monkey.protocol.sweeps.sweep_state import StopPointer, SweepState, judge_en
 from monkey.protocol.sweeps.verdicts import Verdict, judge_job
 from monkey.spec.job.stop_when import StopEvidence, StopRule, find_met_rule
 from tests.simulation.body import KEYS
+from tests.simulation.garbage import FORGED_JOBS
 from tests.simulation.net import WALL
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+
+def _list_orders(state: SweepState) -> tuple[object, ...]:
+    """Return what entries change."""
+    return state.revision_at, state.paused, state.cancelled, state.retries, state.expires, state.recipes
+
 
 #: Seconds after which a claim of an expired sweep is on its way no more: machines stand still, and writes arrive late.
 LATE = 900.0
@@ -67,7 +74,10 @@ class Endings:
         before, state = self.states.get(name, SweepState(name)), SweepState(name)
         stops = [tally_stop(each, self.world.log(KEYS.job_log(each.job))) for each in self._pointers[name]]
         for key, data in self._entries[name]:
-            state = apply_stops(judge_entry(state, key, data), stops)
+            judged = judge_entry(state, KEYS, "", self.world.signers, data)
+            if key in self.world.forged and _list_orders(judged) != _list_orders(state):
+                self.world.violations["a forged entry counted"] += 1
+            state = apply_stops(judged, stops)
         self.states[name] = state
         if state.cause is not None and state.cause != before.cause:
             self._check_stop(before, state)
@@ -115,7 +125,9 @@ class Endings:
         return all(judge_job(job, tally_log(log), state) is not Verdict.OPEN for job, log in logs)
 
     def claimed(self, job: str, claim: Claim, log: EntryLog) -> None:
-        """A job was claimed: is it one that had ended for good?"""
+        """A job was claimed: is it one that nobody asked for, or that had ended for good?"""
+        if int(job, 16) in range(*FORGED_JOBS):
+            self.world.violations["a job that nobody asked for was claimed"] += 1
         last = log.entries[-2] if log.head > 1 else None
         state = self.states.get(claim.sweep)
         if state and not claim.continues and state.over(WALL + self.world.loop.time() - LATE):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from monkey.errors import ConcurrentApply
 from monkey.protocol.layout import spell_number
 from monkey.protocol.sweeps.stop_log import encode_pointer
 from monkey.protocol.sweeps.sweep_state import StopPointer
+from monkey.signing.signed_entry import EntryPlace, hash_entry, sign_entry
+from monkey.spec.job.job_table import JobTable
+from tests.signing import SIGNERS, make_key
 from tests.simulation.body import KEYS, job_id
 
 if TYPE_CHECKING:
@@ -18,6 +23,10 @@ if TYPE_CHECKING:
 
 #: Mean of the seconds between two of its visits, and the most entries that it leaves at one.
 OFTEN, MOST = 40.0, 4
+ORDERS = [b'{"kind":"pause"}', b'{"kind":"cancel","reason":"forged"}', b'{"kind":"resume"}', b'{"kind":"retry"}']
+#: Jobs of revisions that nobody asked for: from, and below.
+FORGED_JOBS = 40, 44
+STRANGER = make_key(2)
 JUNK = [b"", b"[]", b'{"kind":"dance"}', b'{"kind":"extend","until":"x"}', b'{"kind":"cancel","goal":1}', b"\xff" * 99]
 
 #: The rest of a journal's segment whose columns differ in length.
@@ -57,9 +66,30 @@ class Garbage:
     def _write(self, sweep: str) -> None:
         log, objects = KEYS.sweep_log(sweep), self.world.state.objects
         n = next(n for n in range(1, 10_000) if log + spell_number(n) not in objects)
+        first, _ = objects[log + spell_number(self.random.randint(1, n - 1))]
         other, _ = objects[KEYS.sweep_log("a" if sweep == "b" else "b") + spell_number(1)]
-        # Another sweep's entry, and one that was cut short, too.
-        self.world.create(log + spell_number(n), self.random.choice([*JUNK, other, other[: len(other) // 2]]))
+        before = hash_entry(objects[log + spell_number(n - 1)][0])
+        place = EntryPlace("", KEYS.project, sweep, n, before)
+        order = self.random.choice([*ORDERS, self._forge_revision(sweep)])
+        entries = {
+            "entry replayed": self.random.choice([first, other]),
+            "entry cut short": other[: len(other) // 2],
+            "entry of a stranger": sign_entry(STRANGER, place, order),
+            "entry of no kind": SIGNERS.sign(place, self.random.choice(JUNK[2:5])),
+            "junk": self.random.choice(JUNK),
+        }
+        kind = self.random.choice(list(entries))
+        key = log + spell_number(n)
+        self.world.forged.add(key)
+        self.world.counts[kind] += self.world.create(key, entries[kind])
+
+    def _forge_revision(self, sweep: str) -> bytes:
+        """Return a revision of jobs that nobody asked for."""
+        state = self.world.endings.states[sweep]
+        assert state.revision
+        table = JobTable([job_id(n) for n in range(*FORGED_JOBS)], {})
+        forged = replace(state.revision, table=table).to_json()
+        return json.dumps({"kind": "revision", "nonce": "0", **forged}, separators=(",", ":")).encode()
 
     def _forge_stop(self, sweep: str) -> None:
         """Say that any job's end, which may be none, ends the sweep."""

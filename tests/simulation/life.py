@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from monkey_agent.notifications.notice import Notice, UndeliveredNotice
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
+from tests.signing import ANYBODY
 from tests.simulation.body import Body, Slots
 from tests.simulation.net import Host, Net
 from tests.simulation.recording import RecordingBody
@@ -38,7 +39,8 @@ class Life:
         host.lives.append(identity.agent)
         rng = random.Random(world.random.random())
         self.slots = Slots(world.random.randint(1, 3))
-        self.agent = AgentDaemon(Net(world, host), identity, host, self.body, self.slots, rng, mutant.parts)
+        net, signers = Net(world, host), ANYBODY if mutant.obedient else world.signers
+        self.agent = AgentDaemon(net, identity, signers, host, self.body, self.slots, rng, mutant.parts)
         self.agent.heart.journal.limit = 4
         self.agent.observer.reads = world.random.choice([0, 1, 16])
         self.body.on_exit = self._exited

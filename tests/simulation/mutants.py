@@ -137,6 +137,7 @@ SAFETY = {
     "timeless": Mutant(timeless=True),
     "bygone": Mutant(bygone=True),
     "credulous": Mutant(credulous=True),
+    "obedient": Mutant(obedient=True),
 }
 #: Seeds that caught one when all were tried: they are tried first, since the protocol rarely changes.
 CAUGHT = {

@@ -62,7 +62,7 @@ class Host:
 class Net:
     """A store as one agent sees it."""
 
-    url = "memory://simulated"
+    url, id = "memory://simulated", ""
 
     def __init__(self, world: World, host: Host, *, kind: bool = False) -> None:
         """`kind`: no faults on this way (for whoever checks, not for whoever works)."""

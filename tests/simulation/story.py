@@ -20,6 +20,7 @@ from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule
 from monkey.spec.project.notify import NotifyChannel
+from tests.signing import SIGNERS
 from tests.simulation.body import KEYS, job_id
 from tests.simulation.garbage import Garbage, leave_litter
 from tests.simulation.net import Host, Net
@@ -65,7 +66,7 @@ class Story:
         #: Of its own, so that the rest of each seed's story stays what it was without conditions.
         self.rules = random.Random(f"rules {self.world.seed}")
         self.terms, self.garbage = Terms(self.world, self.net), Garbage(self.world)
-        self.reader = SnapshotReader(self.net, KEYS, host.wall)
+        self.reader = SnapshotReader(self.net, KEYS, SIGNERS, host.wall)
 
     def _settings(self) -> SweepSettings:
         rnd = self.random
@@ -89,14 +90,14 @@ class Story:
 
     async def _apply(self, new: Revision) -> None:
         name, new = new.sweep, replace(new, applied=self.terms.now() if new.settings.expires else 0.0)
-        state = await read_sweep(self.net, KEYS, name)
+        state = await read_sweep(self.net, KEYS, SIGNERS, name)
         self.sweeps[name] = new
         cap = new.settings.max_concurrent_jobs
         if cap is not None and (name in self.world.caps or not state.head):
             self.world.caps[name] = max(cap, self.world.caps.get(name, 0))
         elif cap is None:
             self.world.caps.pop(name, None)
-        n = await append_revision(self.net, KEYS, new, state.head)
+        n = await append_revision(self.net, KEYS, SIGNERS, new, state.head)
         await mark_queue(self.net, KEYS, ["f"], name, n)
 
     async def order(self, name: str, kind: str) -> None:
@@ -105,12 +106,12 @@ class Story:
         if kind == "retry":
             jobs = await self._failed(name)
             self.retries.update(jobs.keys())
-        n = await append_order(self.net, KEYS, name, kind, reason="asked", jobs=jobs)
+        n = await append_order(self.net, KEYS, SIGNERS, name, kind, reason="asked", jobs=jobs)
         if kind in ("resume", "retry"):
             await mark_queue(self.net, KEYS, ["f"], name, n)
 
     async def _failed(self, name: str) -> dict[str, int]:
-        state = await read_sweep(self.net, KEYS, name)
+        state = await read_sweep(self.net, KEYS, SIGNERS, name)
         assert state.revision
         logs = {job: self.world.log(KEYS.job_log(job)) for job in state.revision.table.ids}
         return {job: log.head for job, log in logs.items() if judge_job(job, tally_log(log), state) in AGAIN}
@@ -170,7 +171,7 @@ class Story:
     async def _obeyed(self, name: str) -> None:
         """Nothing of a sweep that does not want it may still run, except where the order cannot have been heard."""
         world, now = self.world, self.world.loop.time()
-        state = await read_sweep(self.net, KEYS, name)
+        state = await read_sweep(self.net, KEYS, SIGNERS, name)
         over = state.over(self.terms.now() - OBEY)
         if (state.active and not over) or world.fault_rate or world.away(now) or world.away(now - OBEY):
             return
@@ -185,7 +186,7 @@ class Story:
 
     async def _over(self) -> bool:
         for name in self.sweeps:
-            state = await read_sweep(self.net, KEYS, name)
+            state = await read_sweep(self.net, KEYS, SIGNERS, name)
             assert state.revision
             if state.goal or (state.cancelled and state.cancelled.startswith("fail_fast")):
                 continue
@@ -198,8 +199,8 @@ class Story:
         """Leave things in the store that are not what they should be: they must be reported, and harm nothing."""
         leave_litter(self.world)
         with pytest.raises(NotFound):
-            await append_order(self.net, KEYS, "nobody", "pause")
-        await append_revision(self.net, KEYS, revision("e", range(99, 100), SweepSettings(providers=["f"])), 0)
+            await append_order(self.net, KEYS, SIGNERS, "nobody", "pause")
+        await append_revision(self.net, KEYS, SIGNERS, revision("e", range(99, 100), SweepSettings(providers=["f"])), 0)
 
     async def _watch(self) -> None:
         """Look at everything now and then, as `monkey status` and an apply that waits do."""
@@ -223,8 +224,8 @@ class Story:
 
     async def _two_people(self, name: str) -> None:
         """Two apply at once, from the same plan: one of them is told that it lost."""
-        state = await read_sweep(self.net, KEYS, name)
-        both = [append_revision(self.net, KEYS, self.sweeps[name], state.head) for _ in range(2)]
+        state = await read_sweep(self.net, KEYS, SIGNERS, name)
+        both = [append_revision(self.net, KEYS, SIGNERS, self.sweeps[name], state.head) for _ in range(2)]
         answers = await asyncio.gather(*both, return_exceptions=True)
         if self.garbage.any and all(isinstance(answer, ConcurrentApply) for answer in answers):
             return  # garbage came before both
@@ -247,7 +248,7 @@ class Story:
             await asyncio.wait([life.main], timeout=1000)
             if not life.main.done():
                 self.world.violations["an agent did not leave"] += 1
-        last = await SnapshotReader(self.net, KEYS, self.net.host.wall).read()
+        last = await SnapshotReader(self.net, KEYS, SIGNERS, self.net.host.wall).read()
         known = last.succeeded
         if any(view.unfinished for name, view in last.sweeps.items() if name in self.sweeps and view.state.active):
             self.world.violations["the last status does not add up"] += 1

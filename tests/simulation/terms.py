@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from monkey.protocol.sweeps.queue_markers import mark_queue
 from monkey.protocol.sweeps.sweep_log import append_order, read_sweep
 from monkey.spec.job.expires import Expiry
+from tests.signing import SIGNERS
 from tests.simulation.body import KEYS
 
 if TYPE_CHECKING:
@@ -41,17 +42,19 @@ class Terms:
         """Return the sweeps that have been over for so many seconds."""
         if not self.any:
             return []
-        states = [await read_sweep(self.net, KEYS, name) for name in names]
+        states = [await read_sweep(self.net, KEYS, SIGNERS, name) for name in names]
         return [state.name for state in states if state.over(self.now() - since)]
 
     async def extend(self, name: str, seconds: float) -> None:
         """Let a sweep that expires go on, if it is to; two people may do so at once, and the latest time counts."""
-        if not self.any or (await read_sweep(self.net, KEYS, name)).expires is None:
+        if not self.any or (await read_sweep(self.net, KEYS, SIGNERS, name)).expires is None:
             return
         self.world.counts["extend"] += 1
         until = self.now() + seconds
-        both = [append_order(self.net, KEYS, name, "extend", until=each) for each in (until, until - seconds / 2)]
+        both = [
+            append_order(self.net, KEYS, SIGNERS, name, "extend", until=each) for each in (until, until - seconds / 2)
+        ]
         n = max(await asyncio.gather(*both))
-        if (await read_sweep(self.net, KEYS, name)).expires != until:
+        if (await read_sweep(self.net, KEYS, SIGNERS, name)).expires != until:
             self.world.violations["what was extended was shortened"] += 1
         await mark_queue(self.net, KEYS, ["f"], name, n)

@@ -9,6 +9,7 @@ import pytest
 
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
+from tests.signing import SIGNERS
 from tests.simulation.body import Body, Slots
 from tests.simulation.net import Host, Net
 from tests.simulation.world import Weather, World
@@ -24,7 +25,7 @@ def left_at(outage: tuple[float, float]) -> float:
     asyncio.set_event_loop(world.loop)
     host = Host(world, "h")
     identity = AgentIdentity("p", "f", "h", "b", idle_timeout=10)
-    agent = AgentDaemon(Net(world, host), identity, host, Body(world, host), Slots(1), random.Random(1))
+    agent = AgentDaemon(Net(world, host), identity, SIGNERS, host, Body(world, host), Slots(1), random.Random(1))
     world.run(asyncio.wait_for(agent.run(), 5_000))
     return world.loop.time()
 

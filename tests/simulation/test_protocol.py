@@ -67,6 +67,8 @@ MUST_SEE = (
     "expiry obeyed",
     "opened after it expired",
     "entry skipped",
+    "entry replayed",
+    "entry of a stranger",
     "stop forged",
     "hint forged",
 )

@@ -15,6 +15,7 @@ from monkey.protocol.entry_log import EntryLog, has_own_checkpoint
 from monkey.store.memory import MemoryState
 from monkey.store.store_port import ListedObject
 from monkey_agent.scheduling.agent_identity import ProtocolParts
+from tests.signing import SIGNERS
 from tests.simulation.body import KEYS, Execution
 from tests.simulation.endings import Endings
 from tests.simulation.life import Life
@@ -69,6 +70,8 @@ class Mutant:
     bygone: bool = False
     #: A hint that nothing is left is believed.
     credulous: bool = False
+    #: Entries count whoever signed them, and for whatever place.
+    obedient: bool = False
 
 
 class World:
@@ -90,6 +93,9 @@ class World:
         #: Slots of agents that were killed.
         self.killed_slots = 0
         self.finished: float | None = None
+        self.signers = SIGNERS
+        #: Keys of entries that a forger wrote.
+        self.forged: set[str] = set()
         self.endings = Endings(self)
         #: What people were told: by sweep, and by event.
         self.told: Counter[str] = Counter()

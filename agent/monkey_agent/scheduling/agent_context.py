@@ -13,6 +13,7 @@ from monkey.protocol.entry_log import Create
 from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import HeartbeatObserver
+from monkey.signing.entry_signers import EntrySigners
 from monkey.store.store_port import Store
 from monkey_agent.ports import Clock
 from monkey_agent.scheduling.agent_identity import AgentIdentity, ProtocolParts
@@ -27,6 +28,8 @@ class AgentContext:
     identity: AgentIdentity
     store: Store
     keys: Keys
+    #: Whose entries in sweeps' logs count.
+    signers: EntrySigners
     clock: Clock
     random: random.Random
     create: Create
@@ -42,6 +45,7 @@ class AgentContext:
 def make_context(
     identity: AgentIdentity,
     store: Store,
+    signers: EntrySigners,
     clock: Clock,
     rng: random.Random,
     parts: ProtocolParts,
@@ -56,5 +60,5 @@ def make_context(
     troubles = StoreTroubles(clock, errors)
     heart.on_trouble = troubles.note
     return AgentContext(
-        identity, store, keys, clock, rng, parts.create, heart, observer, claims, errors, troubles, spawn
+        identity, store, keys, signers, clock, rng, parts.create, heart, observer, claims, errors, troubles, spawn
     )

@@ -11,6 +11,7 @@ from monkey.errors import StoreError, StoreReplaced
 from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.wakeup import wake_agents
+from monkey.signing.entry_signers import EntrySigners
 from monkey.store.store_port import Store
 from monkey_agent.notifications.notifier import Notifier
 from monkey_agent.ports import Clock, Runner
@@ -21,9 +22,9 @@ from monkey_agent.scheduling.attempts import Attempts
 from monkey_agent.scheduling.claiming import JobPicker
 from monkey_agent.scheduling.dispatcher import Dispatcher, SlotPort
 from monkey_agent.scheduling.polling import PollSchedule
-from monkey_agent.scheduling.shipper import Shipper
 from monkey_agent.scheduling.sweep_queue import SweepQueue
 from monkey_agent.unexpected_errors import UnexpectedErrors
+from monkey_agent.uploads.shipper import Shipper
 
 #: Seconds before a heartbeat is tried again that the store did not acknowledge.
 BEAT_RETRY = 3.0
@@ -40,6 +41,7 @@ class AgentDaemon:
         self,
         store: Store,
         identity: AgentIdentity,
+        signers: EntrySigners,
         clock: Clock,
         runner: Runner,
         slots: SlotPort,
@@ -49,11 +51,11 @@ class AgentDaemon:
     ) -> None:
         """Work as `identity` for the project in `store`; `clock`, `runner` and `slots` are the machine's.
 
-        `errors` writes to the agent's log.
+        `signers`: whose entries in sweeps' logs it obeys. `errors` writes to the agent's log.
         """
         self.identity, self.store, self.clock, self.runner = identity, store, clock, runner
         self.errors, self._random = errors or UnexpectedErrors(), rng
-        context = make_context(identity, store, clock, rng, parts, self.errors, self._spawn)
+        context = make_context(identity, store, signers, clock, rng, parts, self.errors, self._spawn)
         self.keys, self.heart, self.observer = context.keys, context.heart, context.observer
         self.heart.vitals, self.troubles = self._vitals, context.troubles
         self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()

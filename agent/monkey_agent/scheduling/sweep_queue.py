@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from monkey.errors import StoreError, StoreRefused
+from monkey.errors import StoreError
 from monkey.fleet.machine_capacity import format_count
 from monkey.protocol.sweeps.queue_markers import FleetQueue, hint_idle, read_queue
-from monkey.protocol.sweeps.sweep_log import append_stop, read_sweep
+from monkey.protocol.sweeps.sweep_log import append_stop
 from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.protocol.sweeps.verdicts import Verdict, judge_job
 from monkey.spec.job.recipe import JobResources
@@ -15,9 +15,8 @@ from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey_agent.notifications.notifier import Notifier
 from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.job_candidates import JobCandidates
+from monkey_agent.scheduling.sweep_reader import SweepReader
 
-#: Sentences of a heartbeat about logs that cannot be read as they are.
-ALERTS = 10
 #: Sweeps of which other agents hint that nothing is left, and that one look checks.
 CHECKED = 32
 #: Seconds after which a watcher's marker that does not change counts for nothing.
@@ -29,10 +28,10 @@ class SweepQueue:
 
     def __init__(self, context: AgentContext, notifier: Notifier) -> None:
         """Read the queue of the agent's fleet; `notifier` sends messages about its sweeps."""
-        self.notifier, self._errors = notifier, context.errors
+        self.notifier = notifier
         self._store, self._keys, self._fleet = context.store, context.keys, context.identity.fleet
         self._observer, self._clock, self._random = context.observer, context.clock, context.random
-        self._create, self._journal = context.create, context.heart.journal
+        self._create, self._journal, self._signers = context.create, context.heart.journal, context.signers
         self._queue = FleetQueue({}, {})
         #: Sweeps that this agent sees to, with the entries that left work.
         self._markers: dict[str, frozenset[int]] = {}
@@ -40,7 +39,8 @@ class SweepQueue:
         self._checked: dict[str, frozenset[int]] = {}
         #: Are there hints that no look has checked yet?
         self._unchecked = False
-        self.sweeps: dict[str, SweepState] = {}
+        self._reader = SweepReader(context)
+        self.sweeps = self._reader.states
         #: Boards of the sweeps that may have a job for us.
         self.by_sweep: dict[str, JobCandidates] = {}
         #: Sweep to what ends it: a job, and the position of its end.
@@ -49,30 +49,18 @@ class SweepQueue:
         self._refuted: set[tuple[str, tuple[object, ...], tuple[str, int]]] = set()
         self._watchers: dict[str, tuple[str, float]] = {}
         self.watched = False
-        self._unreadable: dict[str, str] = {}
-        #: Sweep to a sentence about the entries of its log that count for nothing.
-        self._skipped: dict[str, str] = {}
-        #: Sweep to its version when something happened here that nobody expected.
-        self._aside: dict[str, tuple[object, ...]] = {}
-        #: Names of all secrets that any sweep declared: who does not list one is not to inherit it.
-        self.secrets: frozenset[str] = frozenset()
         #: Sweeps that ask for more than this machine could ever offer.
         self.unfit: dict[str, JobResources] = {}
 
     async def look(self, at_work: set[str]) -> None:
         """Read markers, heartbeats, watchers and the sweeps that have work or are `at_work`. Raises StoreError."""
         await self._observer.look()
+        if self._reader.refresh_signers():
+            self._checked.clear()
         self._queue = await read_queue(self._store, self._keys, self._fleet)
         self._markers = self._choose_sweeps()
         for name in sorted({*self._markers, *at_work}):
-            try:
-                await self._read(name)
-            except StoreRefused as exc:  # of this log alone: the listings before were answered
-                self._unreadable[name] = f"{self._keys.sweep_log(name)}: {exc.message}"
-            except StoreError:
-                raise
-            except Exception as exc:
-                self.set_aside(name, exc)
+            await self._read(name)
         for name in self.by_sweep.keys() - self._markers.keys():
             del self.by_sweep[name]
         await self._watch()
@@ -91,24 +79,8 @@ class SweepQueue:
         return {name: of for name, of in left.items() if name not in later}
 
     async def _read(self, name: str) -> None:
-        known = self.sweeps.get(name)
-        state = await read_sweep(self._store, self._keys, name, known)
-        if state.skipped != (known.skipped if known else None):
-            self._skipped[name] = state.skipped.summary
-            for key, why in state.skipped.named:
-                self._errors.once(f"{key}: skipped, it counts for nothing: {why}")
-        if self._aside.get(name) == state.version:
-            return
-        self._unreadable.pop(name, None)
-        changed = known is None or known.version != state.version
-        self.sweeps[name] = state
-        if (
-            changed
-            and state.revision is not None
-            and not self.secrets.issuperset(state.revision.settings.machine_secrets)
-        ):
-            self.secrets |= set(state.revision.settings.machine_secrets)
-        if not self._ours(state):
+        changed, state = await self._reader.read(name), self.sweeps.get(name)
+        if state is None or self._reader.is_aside(state) or not self._ours(state):
             self.by_sweep.pop(name, None)
         elif changed or name not in self.by_sweep:
             self.by_sweep[name] = JobCandidates(state, self._random)
@@ -116,9 +88,7 @@ class SweepQueue:
 
     def set_aside(self, name: str, exc: Exception) -> None:
         """Leave a sweep alone in which something unexpected happened, until its log says more."""
-        key, known = self._keys.sweep_log(name), self.sweeps.get(name)
-        self._aside[name] = (known or SweepState(name)).version
-        self._unreadable[name] = f"{key}: this agent leaves it alone: {self._errors.tell(key, exc)}"
+        self._reader.set_aside(name, exc)
         self.by_sweep.pop(name, None)
         self._endings.pop(name, None)
 
@@ -129,6 +99,7 @@ class SweepQueue:
             and state.name in self._markers
             and state.revision is not None
             and self._fleet in state.revision.settings.providers
+            and not self._reader.list_refused_secrets(state)
         )
 
     async def _watch(self) -> None:
@@ -227,13 +198,15 @@ class SweepQueue:
     async def _tidy(self, name: str, at_work: set[str]) -> None:
         if name in self._endings:
             await self._append_stop(name)
-        idle = name in self._markers and name not in at_work and self._nothing_left(name)
+        # Not even a notice may have what its signer may not name.
+        refused = name in self.sweeps and self._reader.list_refused_secrets(self.sweeps[name])
+        idle = name in self._markers and name not in at_work and not refused and self._nothing_left(name)
         if idle and self.notifier.told(self.sweeps[name], self.by_sweep.get(name)):
             await self._hint_idle(name)
 
     async def _append_stop(self, name: str) -> None:
         cause, known = self._endings[name], self.sweeps[name]
-        if await append_stop(self._store, self._keys, known, cause, self._create) is known:
+        if await append_stop(self._store, self._keys, self._signers, known, cause, self._create) is known:
             self._refuted.add((name, known.version, cause))
             if name in self.by_sweep:
                 self.by_sweep[name].ending = False
@@ -268,6 +241,11 @@ class SweepQueue:
         return bool(self._open()) or self.notifier.waits or self._unchecked
 
     @property
+    def secrets(self) -> frozenset[str]:
+        """Names of all secrets that any sweep declared: who does not list one is not to inherit it."""
+        return self._reader.secrets
+
+    @property
     def expired(self) -> bool:
         """Is there work, and may none of it be done any more, since its sweeps expire?"""
         return bool(self.by_sweep) and all(self.over(candidates.state) for candidates in self.by_sweep.values())
@@ -276,8 +254,7 @@ class SweepQueue:
     def alerts(self) -> list[str]:
         """What people should know."""
         unfit = [f"{name}: a job asks for {_words(need)}, more than there is here" for name, need in self.unfit.items()]
-        skipped = filter(None, self._skipped.values())
-        return [*[*self._unreadable.values(), *skipped][:ALERTS], *unfit, *self.notifier.troubles.values()]
+        return [*self._reader.alerts, *unfit, *self.notifier.troubles.values()]
 
 
 def _words(need: JobResources) -> str:

@@ -65,7 +65,7 @@ async def backfill_sweep(world: World, sweep: str, influx: InfluxSettings, clien
 
     Raises NotFound, StoreError, and MonkeyError where InfluxDB does not take them.
     """
-    revisions = await list_revisions(world.at, world.keys, sweep)
+    revisions = await list_revisions(world.at, world.keys, world.signers, sweep)
     if not revisions:
         raise NotFound(f"there is no sweep {sweep!r} in the store", hint="`monkey list sweeps` names them")
     ids = list(dict.fromkeys(job for applied in revisions for job in applied.revision.table.ids))

@@ -82,7 +82,7 @@ class _Verification:
         recipes = [newest.recipe]
         adopted = {find_owner(self._view, job) for job in jobs} - newest.rows.keys()
         for _, earlier in reversed(
-            await list_revisions(self._world.at, self._world.keys, newest.sweep) if adopted else []
+            await list_revisions(self._world.at, self._world.keys, self._world.signers, newest.sweep) if adopted else []
         ):
             if not adopted.isdisjoint(earlier.rows):
                 adopted -= earlier.rows.keys()

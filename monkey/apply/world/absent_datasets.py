@@ -66,7 +66,7 @@ async def recall_datasets(world: World, specs: Iterable[Spec]) -> Recalled | Non
     found: dict[tuple[str, str], NamedDataset] = {}
     votes: dict[str, dict[str, NamedDataset]] = {path: {} for path in absent}
     for sweep in await list_sweeps(world.at, world.keys) if absent else ():
-        state = await read_sweep(world.at, world.keys, sweep)
+        state = await read_sweep(world.at, world.keys, world.signers, sweep)
         if state.revision is not None:
             for path, oid in _taken(state.revision):
                 if path in absent:

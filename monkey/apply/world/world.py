@@ -16,6 +16,7 @@ from monkey.fleet.fleet_port import Fleet
 from monkey.fleet.local_fleet import LocalFleet
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import SnapshotReader
+from monkey.signing.entry_signers import EntrySigners, load_user_signers
 from monkey.spec.project.project import Project
 from monkey.store.store_port import Store
 
@@ -30,6 +31,8 @@ class World:
     memo: KnownStores
     #: None: nothing was ever applied, and there is no store yet.
     store: Store | None
+    #: Whose revisions and orders count, and the key of this user.
+    signers: EntrySigners
     #: Is told of bytes that are hashed or sent.
     bars: Begin = show_no_progress
 
@@ -50,7 +53,7 @@ class World:
 
     def reader(self) -> SnapshotReader:
         """Return a new reader of the store. Raises StoreMissing."""
-        return SnapshotReader(self.at, self.keys)
+        return SnapshotReader(self.at, self.keys, self.signers)
 
     @property
     def rented(self) -> frozenset[str]:
@@ -81,11 +84,11 @@ async def open_world(project: Project, *, remember: bool = True) -> AsyncIterato
     """Open the project; its store is None where none ever was (`World.begin` makes it).
 
     `remember`: write down in the project which store is there. Raises EndpointRefused, StoreMissing where there was
-    one and now is none or another, and whatever `open_store` raises.
+    one and now is none or another, SigningError, and whatever `open_store` raises.
     """
     url, memo = locate_trusted_store(project), KnownStores(project.root, remember=remember)
     store = await open_known(url, memo, begin=False)
-    world = World(project, Keys(project.name), {}, memo, store)
+    world = World(project, Keys(project.name), {}, memo, store, load_user_signers())
     world.fleets = open_fleets(project, url, lambda: world.store)
     try:
         yield world

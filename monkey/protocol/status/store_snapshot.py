@@ -18,6 +18,7 @@ from monkey.protocol.status.agent_views import AgentView, JobState, JobView, Run
 from monkey.protocol.sweeps.queue_markers import FleetQueue, read_queue
 from monkey.protocol.sweeps.sweep_log import list_sweeps, read_sweep
 from monkey.protocol.sweeps.sweep_state import SweepState
+from monkey.signing.entry_signers import EntrySigners
 from monkey.store.store_port import ListedObject, Store
 
 #: Number of jobs of a sweep whose logs one reading reads one by one, where the journals do not add up.
@@ -65,9 +66,12 @@ class _PoliteIndex(JournalIndex):
 class SnapshotReader:
     """The reader of a project's snapshots; each reading reads only what changed."""
 
-    def __init__(self, store: Store, keys: Keys, wall: Callable[[], float] = time.time) -> None:
-        """Read the project of these keys; `wall` is the clock that decides, for people only, which agents live."""
-        self._store, self._keys, self._wall = store, keys, wall
+    def __init__(self, store: Store, keys: Keys, signers: EntrySigners, wall: Callable[[], float] = time.time) -> None:
+        """Read the project of these keys, as far as `signers` are trusted.
+
+        `wall`: the clock that decides, for people only, which agents live.
+        """
+        self._store, self._keys, self._signers, self._wall = store, keys, signers, wall
         self._index = _PoliteIndex(store, keys)
         self._states: dict[str, SweepState] = {}
         self._torn: set[str] = set()
@@ -78,12 +82,14 @@ class SnapshotReader:
     async def read(self, sweeps: Collection[str] | None = None) -> StoreSnapshot:
         """Read the named sweeps (None: all) and all agents. A name that was never applied has a state of head 0.
 
-        Raises StoreError.
+        Raises StoreError, SigningError.
         """
         await self._index.refresh()
+        if self._signers.refresh():
+            self._states.clear()
         names = await list_sweeps(self._store, self._keys) if sweeps is None else list(sweeps)
         for name in names:
-            self._states[name] = await read_sweep(self._store, self._keys, name, self._states.get(name))
+            self._states[name] = await read_sweep(self._store, self._keys, self._signers, name, self._states.get(name))
         states = [self._states[name] for name in names]
         agents = [self._agent(beat) for agent, beat in self._index.beats.items() if is_agent_name(agent)]
         running, left = self._running(agents)

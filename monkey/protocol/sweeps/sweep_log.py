@@ -12,8 +12,10 @@ from monkey.protocol.entry_log import Create
 from monkey.protocol.layout import Keys, is_name, spell_number
 from monkey.protocol.sweeps.revision import NumberedRevision, Revision
 from monkey.protocol.sweeps.stop_log import apply_stop, apply_stops, encode_pointer, read_new_stops, read_stop
-from monkey.protocol.sweeps.sweep_state import StopPointer, SweepState, judge_entry, make_missing_sweep
+from monkey.protocol.sweeps.sweep_state import StopPointer, SweepState, judge_entry, locate_next, make_missing_sweep
 from monkey.protocol.wakeup import wake_agents
+from monkey.signing.entry_signers import EntrySigners
+from monkey.signing.signed_entry import EntryPlace, hash_entry
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 
@@ -24,11 +26,16 @@ async def list_sweeps(store: Store, keys: Keys) -> list[str]:
     return sorted(filter(is_name, {item.key.removeprefix(keys.sweeps).partition("/")[0] for item in items}))
 
 
-async def read_sweep(store: Store, keys: Keys, name: str, known: SweepState | None = None) -> SweepState:
-    """Read what the sweep's logs say, starting from what is known. A sweep never applied has head 0."""
+async def read_sweep(
+    store: Store, keys: Keys, signers: EntrySigners, name: str, known: SweepState | None = None
+) -> SweepState:
+    """Read what the sweep's logs say, starting from what is known. A sweep never applied has head 0.
+
+    `signers`: whose entries count. Raises StoreError.
+    """
     state = known or SweepState(name)
     while True:
-        async for after in _walk_log(store, keys, state):
+        async for after in _walk_log(store, keys, signers, state):
             state = after
         learned = await read_new_stops(store, keys, state) if state.can_end_itself else state
         if learned is state:
@@ -36,37 +43,39 @@ async def read_sweep(store: Store, keys: Keys, name: str, known: SweepState | No
         state = learned
 
 
-async def list_revisions(store: Store, keys: Keys, name: str) -> list[NumberedRevision]:
-    """Return all revisions of a sweep, the first one first."""
+async def list_revisions(store: Store, keys: Keys, signers: EntrySigners, name: str) -> list[NumberedRevision]:
+    """Return all revisions of a sweep that count for `signers`, the first one first. Raises StoreError."""
     found = []
-    async for state in _walk_log(store, keys, SweepState(name)):
+    async for state in _walk_log(store, keys, signers, SweepState(name)):
         if state.revision is not None and state.revision_at == state.head:
             found.append(NumberedRevision(state.head, state.revision))
     return found
 
 
-async def _walk_log(store: Store, keys: Keys, state: SweepState) -> AsyncIterator[SweepState]:
+async def _walk_log(store: Store, keys: Keys, signers: EntrySigners, state: SweepState) -> AsyncIterator[SweepState]:
     """Yield the state after each entry that follows, and the stops that take effect there."""
     while True:
-        key = keys.sweep_log(state.name) + spell_number(state.head + 1)
         try:
-            data = await store.get(key)
+            data = await store.get(keys.sweep_log(state.name) + spell_number(state.head + 1))
         except KeyMissing:
             return
-        state = judge_entry(state, key, data)
+        state = judge_entry(state, keys, store.id, signers, data)
         state = apply_stops(state, state.stops)
         yield state
 
 
 async def append_revision(
-    store: Store, keys: Keys, revision: Revision, after: int, create: Create = create_object
+    store: Store, keys: Keys, signers: EntrySigners, revision: Revision, after: int, create: Create = create_object
 ) -> int:
-    """Append the revision as entry `after` + 1, durably, and return that number.
+    """Append the revision as entry `after` + 1, signed and durably, and return that number.
 
-    Raises ConcurrentApply where another entry is there already.
+    Raises ConcurrentApply where another entry is there already, SigningError, StoreError.
     """
     body = {"kind": "revision", "nonce": secrets.token_hex(8), **revision.to_json()}
-    answer = await create(store, keys.sweep_log(revision.sweep) + spell_number(after + 1), _dump(body))
+    base = keys.sweep_log(revision.sweep)
+    before = hash_entry(await store.get(base + spell_number(after))) if after else ""
+    place = EntryPlace(store.id, keys.project, revision.sweep, after + 1, before)
+    answer = await create(store, base + spell_number(place.number), signers.sign(place, _dump(body)))
     if isinstance(answer, Lost):
         raise ConcurrentApply(
             f"sweep {revision.sweep!r} was changed by somebody else while this plan was being applied",
@@ -78,6 +87,7 @@ async def append_revision(
 async def append_order(
     store: Store,
     keys: Keys,
+    signers: EntrySigners,
     name: str,
     kind: str,
     *,
@@ -85,7 +95,9 @@ async def append_order(
     jobs: dict[str, int] | None = None,
     until: float | None = None,
 ) -> int:
-    """Append pause, resume, cancel, retry or extend after whatever is there; returns its number. Raises NotFound.
+    """Append pause, resume, cancel, retry or extend after whatever is there; returns its number.
+
+    Raises NotFound, SigningError, StoreError.
 
     `until`: when it is to expire, seconds since the epoch.
     """
@@ -95,24 +107,30 @@ async def append_order(
     body |= {} if until is None else {"until": until}
     state = None
     while True:
-        state = await read_sweep(store, keys, name, state)
+        state = await read_sweep(store, keys, signers, name, state)
         if state.revision is None:
             raise make_missing_sweep(state)
-        answer = await create_object(store, keys.sweep_log(name) + spell_number(state.head + 1), _dump(body))
+        entry = signers.sign(locate_next(state, keys, store.id), _dump(body))
+        answer = await create_object(store, keys.sweep_log(name) + spell_number(state.head + 1), entry)
         if not isinstance(answer, Lost):
             await wake_agents(store, keys)
             return state.head + 1
 
 
 async def append_stop(
-    store: Store, keys: Keys, state: SweepState, cause: tuple[str, int], create: Create = create_object
+    store: Store,
+    keys: Keys,
+    signers: EntrySigners,
+    state: SweepState,
+    cause: tuple[str, int],
+    create: Create = create_object,
 ) -> SweepState:
     """Append a pointer to the end (job, position) that ends the sweep, as known in `state`, and return its state then.
 
     Nothing is appended where that end does not end the sweep, or has done so. Raises StoreError.
     """
     while True:
-        state = await read_sweep(store, keys, state.name, state)
+        state = await read_sweep(store, keys, signers, state.name, state)
         pointer = StopPointer(state.head, *cause)
         if apply_stop(state, await read_stop(store, keys, pointer)) is state:
             return state

@@ -7,8 +7,12 @@ from typing import Any, NamedTuple
 
 from monkey.errors import CorruptObject, NotFound
 from monkey.protocol.entry_log import LogTally
+from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.skipped_entries import NONE_SKIPPED, SkippedEntries
 from monkey.protocol.sweeps.revision import Revision, decode_order
+from monkey.signing.entry_signers import EntrySigners, Signer
+from monkey.signing.errors import SignatureRefused
+from monkey.signing.signed_entry import EntryPlace, hash_entry
 from monkey.spec.job.recipe import EarlierRecipe
 
 #: Seconds before a sweep expires, and its jobs' grace, in which they save what they have and are released; no more
@@ -41,8 +45,11 @@ class SweepState:
     name: str
     head: int = 0
     revision: Revision | None = None
-    #: The entry that is the newest revision.
+    #: The entry that is the newest revision, and who signed it.
     revision_at: int = 0
+    signer: Signer | None = None
+    #: What the signature of the next entry covers of entry `head`.
+    digest: str = ""
     paused: bool = False
     #: Why it was cancelled; None when it was not.
     cancelled: str | None = None
@@ -153,18 +160,30 @@ def _add_recipe(known: tuple[EarlierRecipe, ...], revision: Revision, number: in
     return known if last is not None and replace(made, number=last.number) == last else (*known, made)
 
 
-def judge_entry(state: SweepState, key: str, data: bytes) -> SweepState:
+def judge_entry(state: SweepState, keys: Keys, store: str, signers: EntrySigners, data: bytes) -> SweepState:
     """Return the state after one more entry, whatever its bytes are: this alone decides whether an entry counts.
 
-    One that is ill-formed, or of a kind that is not known, changes nothing but `head` and `skipped_entries`.
+    One that is ill-formed, of a kind that is not known, unsigned, or signed for another place or by a key that is not
+    trusted, changes nothing but `head`, `digest` and `skipped_entries`. `store`: the id of the store.
     """
+    place = locate_next(state, keys, store)
+    key, state = keys.sweep_log(state.name) + spell_number(place.number), replace(state, digest=hash_entry(data))
     try:
-        return fold_entry(state, decode_order(key, data))
+        signer = signers.check(place, data)
+        after = fold_entry(state, decode_order(key, data))
+        return replace(after, signer=signer) if after.revision_at == after.head else after
+    except SignatureRefused as exc:
+        why = str(exc)
     except CorruptObject as exc:
         why = exc.message.removeprefix(f"{key}: ")
     except Exception as exc:  # whatever is wrong with it is wrong with this entry alone
         why = f"not a readable entry of a sweep's log ({exc!r:.200})"
     return replace(state, head=state.head + 1, skipped_entries=state.skipped_entries.add(key, why))
+
+
+def locate_next(state: SweepState, keys: Keys, store: str) -> EntryPlace:
+    """Return the place of the entry that follows: the place that its signature covers."""
+    return EntryPlace(store, keys.project, state.name, state.head + 1, state.digest)
 
 
 def make_missing_sweep(state: SweepState) -> NotFound:

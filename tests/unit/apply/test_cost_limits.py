@@ -67,7 +67,7 @@ def test_renting_is_shown_asked_about_and_done_until_its_time(
             assert cloud.rented()["machines"] == 0 and world.store is None, "nothing was made"
             before = time.time()
             await _apply(world, ApplyOrder([], [], yes=True, detach=True))
-            state = await read_sweep(world.at, world.keys, "small")
+            state = await read_sweep(world.at, world.keys, world.signers, "small")
             assert state.expires == cloud.rented()["until"], "machines go when the sweep expires"
             assert before <= (state.expires or 0) - 12 * HOUR <= time.time() and cloud.rented()["machines"] == 3
             snapshot = await world.reader().read()
@@ -128,9 +128,11 @@ def test_a_time_that_is_past_or_too_far_away_is_refused_with_its_line(tmp_path: 
 
 async def age(world: World, seconds: float) -> int:
     """Have the sweep be as if it had been applied so long ago; returns where its log ends."""
-    there = await read_sweep(world.at, world.keys, "small")
+    there = await read_sweep(world.at, world.keys, world.signers, "small")
     assert there.revision is not None
-    await append_revision(world.at, world.keys, replace(there.revision, applied=time.time() - seconds), there.head)
+    await append_revision(
+        world.at, world.keys, world.signers, replace(there.revision, applied=time.time() - seconds), there.head
+    )
     return there.head + 1
 
 
@@ -156,7 +158,7 @@ def test_a_sweep_whose_time_is_over_is_told_of_and_goes_on_when_it_is_extended(t
             with pytest.raises(MonkeyError, match="that would rent machines of cloud") as refused:
                 await extend_sweep(world, "small", Expiry(after=6 * HOUR), refuse_cost)
             assert "4 × paper.large × 6 h × $1.01 = $24.24" in refused.value.message
-            assert (await read_sweep(world.at, world.keys, "small")).head == head, "nothing was extended"
+            assert (await read_sweep(world.at, world.keys, world.signers, "small")).head == head, "nothing was extended"
             with pytest.raises(MonkeyError, match="expected it to expire in 10m or more on provider 'cloud', found"):
                 await extend_sweep(world, "small", Expiry(after=59), free)
             done, until = await extend_sweep(world, "small", Expiry(after=6 * HOUR), free)
@@ -185,7 +187,9 @@ def test_an_extension_is_refused_where_it_would_be_none_or_cost_too_much(tmp_pat
             ):
                 with pytest.raises(MonkeyError, match=words):
                     await extend_sweep(world, "small", asked, free)
-            assert (await read_sweep(world.at, world.keys, "small")).head == 1 and cloud.rented() == rented
+            assert (
+                await read_sweep(world.at, world.keys, world.signers, "small")
+            ).head == 1 and cloud.rented() == rented
             await pause_sweep(world, "small")
             done, until = await extend_sweep(world, "small", Expiry(after=20 * HOUR), refuse_cost)
             assert done.changed and cloud.rented() == rented, "a paused sweep rents nothing"

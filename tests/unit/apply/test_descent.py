@@ -43,7 +43,7 @@ def test_earlier_commit_is_refused_unless_asked_for(root: Path) -> None:
                 await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
             assert "--rollback" in (caught.value.hint or "")
             await apply(world, rollback=True)
-            state = await read_sweep(world.at, world.keys, "small")
+            state = await read_sweep(world.at, world.keys, world.signers, "small")
             assert state.revision is not None and state.revision.rollback
             assert state.revision.git == {"commit": first, "branch": None, "dirty": False}
 

@@ -27,7 +27,7 @@ def test_first_apply_begins_the_store_and_leaves_nothing_to_do(root: Path) -> No
             assert world.store is None
             planned = await apply(world)
             assert planned.plan.changes and fleet.asked == [1]
-            state = await read_sweep(world.at, world.keys, "small")
+            state = await read_sweep(world.at, world.keys, world.signers, "small")
             assert state.head == 1 and state.revision is not None
             assert len(state.revision.table) == 3 and state.revision.spec_text == SPEC
             assert (await read_queue(world.at, world.keys, "local")).markers == {"small": frozenset({1})}
@@ -56,7 +56,7 @@ def test_revision_without_its_markers_is_seen_and_mended(root: Path) -> None:
             assert planned.plan.sweeps[0].unmarked == ("local",) and planned.plan.changes
             await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
             assert (await read_queue(world.at, world.keys, "local")).markers == {"small": frozenset({1})}
-            assert (await read_sweep(world.at, world.keys, "small")).head == 1
+            assert (await read_sweep(world.at, world.keys, world.signers, "small")).head == 1
 
     asyncio.run(main())
 
@@ -67,10 +67,10 @@ def test_rival_s_revision_wins_and_we_are_told(root: Path) -> None:
             await apply(world)
             (root / "specs" / "small.yaml").write_text(SPEC.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
             planned = await make_plan(world, [])
-            await append_order(world.at, world.keys, "small", "pause")
+            await append_order(world.at, world.keys, world.signers, "small", "pause")
             with pytest.raises(ConcurrentApply, match="'small'"):
                 await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
-            assert (await read_sweep(world.at, world.keys, "small")).paused
+            assert (await read_sweep(world.at, world.keys, world.signers, "small")).paused
 
     asyncio.run(main())
 
@@ -84,7 +84,7 @@ def test_who_finds_that_a_rival_did_the_same_goes_on(root: Path) -> None:
             await execute_plan(world, theirs.plan, theirs.wanted, lambda what, done: None)
             await world.at.delete(world.keys.marker("local", "small", 1))
             await execute_plan(world, ours.plan, ours.wanted, lambda what, done: said.append((what, done)))
-            state = await read_sweep(world.at, world.keys, "small")
+            state = await read_sweep(world.at, world.keys, world.signers, "small")
             assert state.revision is not None and state.head == 1
             author = state.revision.author
             assert said[-1] == ("small", f"{author} applied the same just now: it is revision 1")
@@ -99,7 +99,7 @@ def test_who_finds_that_a_rival_did_the_same_goes_on(root: Path) -> None:
             await execute_plan(world, theirs.plan, theirs.wanted, lambda what, done: None)
             with pytest.raises(ConcurrentApply, match="'small'"):
                 await execute_plan(world, ours.plan, ours.wanted, lambda what, done: None)
-            await append_order(world.at, world.keys, "small", "pause")
+            await append_order(world.at, world.keys, world.signers, "small", "pause")
             with pytest.raises(ConcurrentApply, match="'small'"):
                 await execute_plan(world, theirs.plan, theirs.wanted, lambda what, done: None)
 

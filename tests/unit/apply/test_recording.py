@@ -80,7 +80,7 @@ def test_an_apply_that_loses_to_another_records_nothing(root: Path) -> None:
     async def main() -> None:
         async with finished(root) as world:
             planned = await make_plan(world, [])
-            await append_order(world.at, world.keys, "small", "pause")
+            await append_order(world.at, world.keys, world.signers, "small", "pause")
             with pytest.raises(ConcurrentApply):
                 await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
             assert not await recorded(world)

@@ -74,8 +74,8 @@ async def write(root: Path) -> SweepProgress:
         running = {"job": ids[2, 1], "k": k, "sweep": "small", "metrics": loss(0.02)}
         pen.heart.vitals = lambda: {"running": [running], "alert": ""}
         await pen.heart.beat()
-        state = await read_sweep(world.at, world.keys, "small")
-        assert (await append_stop(world.at, world.keys, state, (ids[3, 0], 2))).goal
+        state = await read_sweep(world.at, world.keys, world.signers, "small")
+        assert (await append_stop(world.at, world.keys, world.signers, state, (ids[3, 0], 2))).goal
         view = (await world.reader().read()).sweeps["small"]
         return SweepProgress(view, view.counts)
 

@@ -181,11 +181,11 @@ def test_pause_resume_cancel_retry_are_entries_that_queue_and_call(root: Path) -
             assert not (await resume_sweep(world, "small")).changed
             assert (await cancel_sweep(world, "small", "enough")).changed
             assert not (await cancel_sweep(world, "small", "")).changed
-            assert (await read_sweep(world.at, world.keys, "small")).cancelled == "enough"
+            assert (await read_sweep(world.at, world.keys, world.signers, "small")).cancelled == "enough"
             assert not (await pause_sweep(world, "small")).changed, "nothing of it runs"
             fleet.count, fleet.asked = 0, []
             assert (await retry_jobs(world, "small")).jobs == 1
-            state = await read_sweep(world.at, world.keys, "small")
+            state = await read_sweep(world.at, world.keys, world.signers, "small")
             assert state.active and state.retries == {jobs[0]: 2}
             assert state.head in (await read_queue(world.at, world.keys, "local")).find_open("small")
             assert fleet.asked == [1]
@@ -207,7 +207,7 @@ def test_retry_names_one_job_by_its_beginning(root: Path) -> None:
             with pytest.raises(NotFound, match="has no job 'xyz'"):
                 await retry_jobs(world, "small", ["xyz"])
             assert (await retry_jobs(world, "small", [jobs[1][:8]])).jobs == 1
-            assert set((await read_sweep(world.at, world.keys, "small")).retries) == {jobs[1]}
+            assert set((await read_sweep(world.at, world.keys, world.signers, "small")).retries) == {jobs[1]}
 
     asyncio.run(main())
 
@@ -225,7 +225,7 @@ def test_orders_to_a_sweep_that_is_not_there_name_the_nearest(root: Path) -> Non
                 with pytest.raises(NotFound, match="there is no sweep 'smal'") as caught:
                     await order
                 assert caught.value.hint == "did you mean 'small'?"
-            assert (await read_sweep(world.at, world.keys, "smal")).head == 0
+            assert (await read_sweep(world.at, world.keys, world.signers, "smal")).head == 0
 
     asyncio.run(main())
 

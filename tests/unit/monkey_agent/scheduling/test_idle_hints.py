@@ -18,6 +18,7 @@ from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
 from monkey_agent.scheduling.sweep_queue import CHECKED
 from tests.loops import Run
+from tests.signing import SIGNERS
 from tests.unit.protocol.sweeps.test_sweep_log import JOBS, REVISION
 
 KEYS = Keys("p")
@@ -38,7 +39,7 @@ class CountingStore(MemoryStore):
 def make_agent(store: MemoryStore) -> AgentDaemon:
     identity = AgentIdentity("p", "f", "m", "0", [], 1.0)
     body: Any = SimpleNamespace()
-    return AgentDaemon(store, identity, MachineClock(), body, cast(Any, None), random.Random(1))
+    return AgentDaemon(store, identity, SIGNERS, MachineClock(), body, cast(Any, None), random.Random(1))
 
 
 async def look(agent: AgentDaemon) -> list[str]:
@@ -60,7 +61,9 @@ async def look(agent: AgentDaemon) -> list[str]:
 async def apply(store: MemoryStore, sweep: str, jobs: list[str]) -> None:
     """Apply a sweep of some of the jobs, and hint that nothing is left of it."""
     table = replace(REVISION.table, ids=jobs, columns={})
-    await append_revision(store, KEYS, replace(REVISION, sweep=sweep, table=table, settings=SETTINGS, adopted={}), 0)
+    await append_revision(
+        store, KEYS, SIGNERS, replace(REVISION, sweep=sweep, table=table, settings=SETTINGS, adopted={}), 0
+    )
     await mark_queue(store, KEYS, ["f"], sweep, 1)
     await hint_idle(store, KEYS, "f", sweep, 1)
 
@@ -90,7 +93,7 @@ def test_what_was_checked_is_not_read_again_until_there_is_a_new_marker(run: Run
         assert await look(agent) == [] and store.read
         store.read = 0
         assert await look(agent) == [] and not store.read and not agent.queue.busy
-        n = await append_order(store, KEYS, "s", "retry", jobs={JOBS[0]: 2})
+        n = await append_order(store, KEYS, SIGNERS, "s", "retry", jobs={JOBS[0]: 2})
         await mark_queue(store, KEYS, ["f"], "s", n)
         assert await look(agent) == JOBS[:1]
 

@@ -13,6 +13,7 @@ from monkey.store.memory import MemoryStore
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
 from tests.loops import Run
+from tests.signing import SIGNERS
 
 KEYS = Keys("shop")
 
@@ -20,7 +21,9 @@ KEYS = Keys("shop")
 def test_what_was_brought_since_the_last_look_is_told_from_what_was_there(run: Run) -> None:
     store, nobody = MemoryStore(), cast(Any, None)
     identity = AgentIdentity("shop", "cloud", "i-1", "a", [], 1.0)
-    agent = AgentDaemon(store, identity, MachineClock(), cast(Any, SimpleNamespace()), nobody, random.Random(1))
+    agent = AgentDaemon(
+        store, identity, SIGNERS, MachineClock(), cast(Any, SimpleNamespace()), nobody, random.Random(1)
+    )
 
     async def main() -> None:
         await mark_queue(store, KEYS, ["cloud"], "unfit", 1)  # and left for it

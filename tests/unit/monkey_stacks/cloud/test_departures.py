@@ -10,6 +10,7 @@ from monkey.store.memory import MemoryStore
 from monkey_stacks.cloud.departures import find_departed, wait_for_departures
 from monkey_stacks.cloud.scaling import GroupMember, MachineGroup
 from tests.loops import Run
+from tests.signing import SIGNERS
 
 KEYS = Keys("shop")
 
@@ -21,7 +22,7 @@ def group(*ids: str) -> MachineGroup:
 
 def test_who_has_left_is_waited_for_and_who_came_back_is_not(run: Run) -> None:
     store = MemoryStore()
-    reader = SnapshotReader(store, KEYS)
+    reader = SnapshotReader(store, KEYS, SIGNERS)
 
     async def beat(agent: str, *, left: bool) -> None:
         await HeartbeatWriter(store, KEYS.beat(agent), MachineClock()).beat(left=left)

@@ -16,6 +16,7 @@ from monkey.protocol.sweeps.sweep_log import append_order, append_revision
 from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
+from tests.signing import SIGNERS
 
 KEYS = Keys("p")
 JOB = "0" * 16
@@ -45,7 +46,7 @@ def heart(store: MemoryStore, boot: str, wall: float = NOW) -> HeartbeatWriter:
 
 async def dead_and_successor(store: MemoryStore, wall: float) -> None:
     """The first agent died with the job in hand; its successor ran it, and it failed."""
-    await append_revision(store, KEYS, REVISION, 0)
+    await append_revision(store, KEYS, SIGNERS, REVISION, 0)
     dead = heart(store, "a", wall)
     dead.held.add((KEYS.job_log(JOB), 1))
     await dead.beat()
@@ -63,7 +64,7 @@ def test_a_heartbeat_that_is_older_than_the_jobs_end_does_not_make_it_run(wall: 
     async def look() -> None:
         store = MemoryStore()
         await dead_and_successor(store, wall)
-        view = (await SnapshotReader(store, KEYS, lambda: NOW).read()).sweeps["s"]
+        view = (await SnapshotReader(store, KEYS, SIGNERS, lambda: NOW).read()).sweeps["s"]
         assert view.where(JOB) is JobState.FAILED
         assert view.jobs[JOB].reason == "exit code 3"
         assert view.unfinished == 0
@@ -74,10 +75,10 @@ def test_a_heartbeat_that_is_older_than_the_jobs_end_does_not_make_it_run(wall: 
 def test_an_agent_whose_clock_is_wrong_is_alive_once_its_heart_was_seen_to_beat() -> None:
     async def look() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, REVISION, 0)
+        await append_revision(store, KEYS, SIGNERS, REVISION, 0)
         wrong = heart(store, "a", NOW + 3600)
         wrong.held.add((KEYS.job_log(JOB), 1))
-        reader = SnapshotReader(store, KEYS, lambda: NOW)
+        reader = SnapshotReader(store, KEYS, SIGNERS, lambda: NOW)
         await wrong.beat()
         assert not (await reader.read()).alive("local")
         await wrong.beat()
@@ -96,13 +97,13 @@ def test_an_agent_whose_clock_is_wrong_is_alive_once_its_heart_was_seen_to_beat(
 def test_an_agent_that_drains_lives_beside_its_successor() -> None:
     async def look(draining: bool) -> tuple[set[str], JobState]:
         store = MemoryStore()
-        await append_revision(store, KEYS, REVISION, 0)
+        await append_revision(store, KEYS, SIGNERS, REVISION, 0)
         old, new = heart(store, "a", NOW - 5), heart(store, "b")
         old.held.add((KEYS.job_log(JOB), 1))
         old.vitals = lambda: {"draining": draining}
         await old.beat()
         await new.beat()
-        seen = await SnapshotReader(store, KEYS, lambda: NOW).read()
+        seen = await SnapshotReader(store, KEYS, SIGNERS, lambda: NOW).read()
         return {agent.id for agent in seen.alive("local")}, seen.sweeps["s"].where(JOB)
 
     assert asyncio.run(look(True)) == ({"local/vm/a", "local/vm/b"}, JobState.RUNNING)
@@ -112,8 +113,8 @@ def test_an_agent_that_drains_lives_beside_its_successor() -> None:
 def test_what_a_lost_agent_said_last_of_a_job_is_shown_until_another_has_it() -> None:
     async def look() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, REVISION, 0)
-        await append_order(store, KEYS, "s", "cancel")
+        await append_revision(store, KEYS, SIGNERS, REVISION, 0)
+        await append_order(store, KEYS, SIGNERS, "s", "cancel")
         released = EndEntry(
             ClaimEnd.RELEASED, "local/vm/a", 1, "s", "paused", metrics={"loss": {"last": 9}}, seconds=5.0
         )
@@ -122,7 +123,7 @@ def test_what_a_lost_agent_said_last_of_a_job_is_shown_until_another_has_it() ->
         lost.held.add((KEYS.job_log(JOB), 3))
         lost.vitals = lambda: {"running": [{"job": JOB, "sweep": "s", "began": NOW - 1007, "metrics": metrics}]}
         await lost.beat()
-        reader = SnapshotReader(store, KEYS, lambda: NOW)
+        reader = SnapshotReader(store, KEYS, SIGNERS, lambda: NOW)
         job = (await reader.read()).sweeps["s"].jobs[JOB]
         assert (job.state, job.attempt, job.reason) == (JobState.CANCELLED, 3, "its agent was lost")
         assert (job.metrics, job.seconds) == (metrics, 12.0)

@@ -13,6 +13,7 @@ from monkey.protocol.sweeps.sweep_state import SPARE, SweepState, fold_entry
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.recipe import SweepSettings
 from monkey.store.memory import MemoryStore
+from tests.signing import SIGNERS
 from tests.unit.protocol.sweeps.test_sweep_log import REVISION
 
 KEYS = Keys("p")
@@ -67,15 +68,15 @@ def test_agents_from_before_can_read_what_never_expires() -> None:
 def test_an_expired_sweep_is_read_as_such_and_as_open_again_when_extended() -> None:
     async def main() -> None:
         store, now = MemoryStore(), 1000.0
-        await append_revision(store, KEYS, BRIEF, 0)
-        reader = SnapshotReader(store, KEYS, wall=lambda: now)
+        await append_revision(store, KEYS, SIGNERS, BRIEF, 0)
+        reader = SnapshotReader(store, KEYS, SIGNERS, wall=lambda: now)
         seen = []
         for now in (1000.0, 1000.0 + HOUR):  # noqa: B007 - the reader's clock
             view = (await reader.read()).sweeps["digits"]
             seen.append((view.active, dict(view.counts), view.unfinished))
         assert seen == [(True, {JobState.QUEUED: 2}, 2), (False, {JobState.EXPIRED: 2}, 2)]
-        await append_order(store, KEYS, "digits", "extend", until=9000.0)
+        await append_order(store, KEYS, SIGNERS, "digits", "extend", until=9000.0)
         assert (await reader.read()).sweeps["digits"].active
-        assert (await read_sweep(store, KEYS, "digits")).expires == 9000.0
+        assert (await read_sweep(store, KEYS, SIGNERS, "digits")).expires == 9000.0
 
     asyncio.run(main())

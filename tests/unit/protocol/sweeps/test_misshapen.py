@@ -27,6 +27,7 @@ from monkey.spec.job.stop_when import StopRule
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.spec.project.notify import NotifyChannel
 from monkey.store.memory import MemoryStore
+from tests.signing import ANYBODY
 
 KEYS = Keys("p")
 JOBS = ["0" * 15 + "1", "0" * 15 + "2"]
@@ -145,7 +146,7 @@ def read(body: dict[str, Any]) -> SweepState:
         entries = [{"kind": "revision", **FULL.to_json()}, body, {"kind": "pause"}]
         for n, entry in enumerate(entries, 1):
             await store.put(f"{KEYS.sweep_log('digits')}{n:08d}", json.dumps(entry).encode())
-        return await read_sweep(store, KEYS, "digits")
+        return await read_sweep(store, KEYS, ANYBODY, "digits")
 
     return asyncio.run(reading())
 

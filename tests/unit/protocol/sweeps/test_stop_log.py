@@ -16,6 +16,7 @@ from monkey.protocol.sweeps.sweep_state import StopPointer, SweepState
 from monkey.spec.job.recipe import SweepSettings
 from monkey.spec.job.stop_when import StopRule
 from monkey.store.memory import MemoryStore
+from tests.signing import SIGNERS
 from tests.unit.protocol.sweeps.test_sweep_log import REVISION
 
 KEYS, NAME = Keys("p"), REVISION.sweep
@@ -47,15 +48,15 @@ async def point(store: MemoryStore, at: int, job: str, k: int) -> None:
 def test_a_failure_ends_its_sweep_once() -> None:
     async def fail_fast() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, FAST, 0)
+        await append_revision(store, KEYS, SIGNERS, FAST, 0)
         k = await end_attempt(store, JOBS[1], ClaimEnd.FAILED)
         for _ in range(2):  # two agents notice it
-            state = await append_stop(store, KEYS, SweepState(NAME), (JOBS[1], k))
+            state = await append_stop(store, KEYS, SIGNERS, SweepState(NAME), (JOBS[1], k))
             assert (state.head, state.cancelled) == (1, f"fail_fast: job {JOBS[1]} failed")
         assert len(await store.list(KEYS.stops)) == 1
-        assert (await read_sweep(store, KEYS, NAME)).cause == (JOBS[1], k)
-        await append_order(store, KEYS, NAME, "resume")
-        state = await append_stop(store, KEYS, state, (JOBS[1], k))
+        assert (await read_sweep(store, KEYS, SIGNERS, NAME)).cause == (JOBS[1], k)
+        await append_order(store, KEYS, SIGNERS, NAME, "resume")
+        state = await append_stop(store, KEYS, SIGNERS, state, (JOBS[1], k))
         assert (state.head, state.cancelled, state.cause) == (2, None, None), "it is acted on once"
 
     asyncio.run(fail_fast())
@@ -64,13 +65,13 @@ def test_a_failure_ends_its_sweep_once() -> None:
 def test_a_goal_that_was_met_by_a_job_that_succeeded_ends_its_sweep() -> None:
     async def goal() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, FAST, 0)
+        await append_revision(store, KEYS, SIGNERS, FAST, 0)
         k = await end_attempt(store, JOBS[0], ClaimEnd.SUCCEEDED, acc=0.95)
-        state = await append_stop(store, KEYS, SweepState(NAME), (JOBS[0], k))
+        state = await append_stop(store, KEYS, SIGNERS, SweepState(NAME), (JOBS[0], k))
         assert state.goal and state.cancelled == f"acc is 0.95, above 0.9 (job {JOBS[0]})", state.cancelled
-        await append_order(store, KEYS, NAME, "resume")
+        await append_order(store, KEYS, SIGNERS, NAME, "resume")
         again = await end_attempt(store, JOBS[1], ClaimEnd.STOPPED, acc=0.95)
-        state = await append_stop(store, KEYS, state, (JOBS[1], again))
+        state = await append_stop(store, KEYS, SIGNERS, state, (JOBS[1], again))
         assert state.active and state.waived, "whoever opened it again wants it to continue"
 
     asyncio.run(goal())
@@ -79,12 +80,12 @@ def test_a_goal_that_was_met_by_a_job_that_succeeded_ends_its_sweep() -> None:
 def test_a_job_that_vanished_with_its_agents_too_often_ends_its_sweep() -> None:
     async def vanish() -> None:
         store, base = MemoryStore(), KEYS.job_log(JOBS[0])
-        await append_revision(store, KEYS, FAST, 0)
+        await append_revision(store, KEYS, SIGNERS, FAST, 0)
         for k in range(1, 13):
             await store.put(base + spell_number(k), Claim(f"f/m/{k}", k, 1, NAME).encode())
-        state = await append_stop(store, KEYS, SweepState(NAME), (JOBS[0], 12))
+        state = await append_stop(store, KEYS, SIGNERS, SweepState(NAME), (JOBS[0], 12))
         assert state.active, "whether the last of them vanished is not known yet"
-        assert (await append_stop(store, KEYS, SweepState(NAME), (JOBS[0], 11))).cancelled
+        assert (await append_stop(store, KEYS, SIGNERS, SweepState(NAME), (JOBS[0], 11))).cancelled
 
     asyncio.run(vanish())
 
@@ -105,16 +106,16 @@ LIES = {
 def test_a_pointer_that_the_job_does_not_bear_out_changes_nothing(lie: str) -> None:
     async def forged() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, replace(FAST, settings=replace(SETTINGS, max_retries=1)), 0)
+        await append_revision(store, KEYS, SIGNERS, replace(FAST, settings=replace(SETTINGS, max_retries=1)), 0)
         assert await end_attempt(store, JOBS[0], ClaimEnd.SUCCEEDED) == 2
         for _ in range(2):
             await end_attempt(store, JOBS[1], ClaimEnd.FAILED)
         await end_attempt(store, "f" * 16, ClaimEnd.FAILED)
         await point(store, *LIES[lie])
-        state = await read_sweep(store, KEYS, NAME)
+        state = await read_sweep(store, KEYS, SIGNERS, NAME)
         assert state.active and not state.acted and not state.skipped.total
         await point(store, 1, JOBS[1], 4)
-        assert (await read_sweep(store, KEYS, NAME, state)).cause == (JOBS[1], 4), "the truth beside it counts"
+        assert (await read_sweep(store, KEYS, SIGNERS, NAME, state)).cause == (JOBS[1], 4), "the truth beside it counts"
 
     asyncio.run(forged())
 
@@ -123,10 +124,10 @@ def test_a_pointer_that_the_job_does_not_bear_out_changes_nothing(lie: str) -> N
 def test_a_failure_ends_no_sweep_without_fail_fast(settings: SweepSettings) -> None:
     async def patient() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, replace(FAST, settings=settings), 0)
+        await append_revision(store, KEYS, SIGNERS, replace(FAST, settings=settings), 0)
         k = await end_attempt(store, JOBS[0], ClaimEnd.FAILED)
         await point(store, 1, JOBS[0], k)
-        assert (await append_stop(store, KEYS, SweepState(NAME), (JOBS[0], k))).active
+        assert (await append_stop(store, KEYS, SIGNERS, SweepState(NAME), (JOBS[0], k))).active
 
     asyncio.run(patient())
 
@@ -141,10 +142,10 @@ def test_what_is_no_pointer_keeps_its_number_and_is_named(junk: bytes) -> None:
 
     async def skipped() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, FAST, 0)
+        await append_revision(store, KEYS, SIGNERS, FAST, 0)
         await store.put(KEYS.stop_log(NAME) + spell_number(1), junk)
         k = await end_attempt(store, JOBS[0], ClaimEnd.FAILED)
-        state = await append_stop(store, KEYS, SweepState(NAME), (JOBS[0], k))
+        state = await append_stop(store, KEYS, SIGNERS, SweepState(NAME), (JOBS[0], k))
         assert state.cancelled and state.stops_read == 2
         assert [line.partition(":")[0] for line in state.skipped.lines] == [KEYS.stop_log(NAME) + spell_number(1)]
 
@@ -153,20 +154,20 @@ def test_what_is_no_pointer_keeps_its_number_and_is_named(junk: bytes) -> None:
 
 async def tell_story(store: MemoryStore, rng: random.Random) -> None:
     """Do one thing of those that people, agents and forgers do."""
-    state = await read_sweep(store, KEYS, NAME)
+    state = await read_sweep(store, KEYS, SIGNERS, NAME)
     job, kind = rng.choice(JOBS), rng.randrange(6)
     if kind == 0:
         settings = replace(SETTINGS, fail_fast=rng.random() < 0.5, stop_when=rng.choice([[GOAL], []]))
-        await append_revision(store, KEYS, replace(FAST, settings=settings), state.head)
+        await append_revision(store, KEYS, SIGNERS, replace(FAST, settings=settings), state.head)
     elif kind == 1:
         heads = {job: len(await store.list(KEYS.job_log(job)))}
         order = rng.choice(["pause", "resume", "cancel", "retry"])
-        await append_order(store, KEYS, NAME, order, jobs=heads if order == "retry" else None)
+        await append_order(store, KEYS, SIGNERS, NAME, order, jobs=heads if order == "retry" else None)
     elif kind == 2:
         outcome = rng.choice([ClaimEnd.FAILED, ClaimEnd.STOPPED, ClaimEnd.RELEASED])
         k = await end_attempt(store, job, outcome, rng.choice([None, 0.5, 0.95]))
         if rng.random() < 0.7:
-            await append_stop(store, KEYS, SweepState(NAME), (job, k))
+            await append_stop(store, KEYS, SIGNERS, SweepState(NAME), (job, k))
     else:
         await point(store, max(0, state.head - rng.choice([0, 0, 0, 1, 2, -1])), job, rng.randint(1, 12))
 
@@ -176,16 +177,20 @@ def test_readers_agree_whenever_they_read() -> None:
 
     async def read(seed: int) -> int:
         rng, store = random.Random(seed), MemoryStore()
-        await append_revision(store, KEYS, FAST, 0)
+        await append_revision(store, KEYS, SIGNERS, FAST, 0)
         steady = seldom = SweepState(NAME)
         stopped = 0
         for _ in range(rng.randint(5, 40)):
             await tell_story(store, rng)
-            steady = await read_sweep(store, KEYS, NAME, steady)
+            steady = await read_sweep(store, KEYS, SIGNERS, NAME, steady)
             stopped += steady.cause is not None
             if rng.random() < 0.2:
-                seldom = await read_sweep(store, KEYS, NAME, seldom)
-        states = [steady, await read_sweep(store, KEYS, NAME, seldom), await read_sweep(store, KEYS, NAME)]
+                seldom = await read_sweep(store, KEYS, SIGNERS, NAME, seldom)
+        states = [
+            steady,
+            await read_sweep(store, KEYS, SIGNERS, NAME, seldom),
+            await read_sweep(store, KEYS, SIGNERS, NAME),
+        ]
         bare = [replace(state, stops=()) for state in states]
         assert bare[0] == bare[1] == bare[2], f"seed {seed}"
         return stopped

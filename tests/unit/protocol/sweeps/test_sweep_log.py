@@ -19,6 +19,7 @@ from monkey.protocol.sweeps.verdicts import MAX_LOSSES, MAX_LOSSES_IN_ALL, Verdi
 from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
+from tests.signing import ANYBODY, SIGNERS
 
 KEYS = Keys("p")
 JOBS = ["0" * 15 + "1", "0" * 15 + "2"]
@@ -39,8 +40,8 @@ REVISION = Revision(
 def test_a_revision_comes_back_whole() -> None:
     async def roundtrip() -> None:
         store = MemoryStore()
-        assert await append_revision(store, KEYS, REVISION, 0) == 1
-        state = await read_sweep(store, KEYS, "digits")
+        assert await append_revision(store, KEYS, SIGNERS, REVISION, 0) == 1
+        state = await read_sweep(store, KEYS, SIGNERS, "digits")
         assert state.revision is not None
         assert state.revision.to_json() == REVISION.to_json()
         assert state.revision.table.parameters(1) == {"lr": "x{y}", "extra": True}
@@ -57,8 +58,8 @@ def test_recipes_of_earlier_revisions_stay_known_once_each() -> None:
         store = MemoryStore()
         other = replace(REVISION, recipe=replace(REVISION.recipe, code="9" * 64), git=None)
         for number, revision in enumerate((REVISION, REVISION, other, REVISION)):
-            await append_revision(store, KEYS, revision, number)
-        recipes = (await read_sweep(store, KEYS, "digits")).recipes
+            await append_revision(store, KEYS, SIGNERS, revision, number)
+        recipes = (await read_sweep(store, KEYS, SIGNERS, "digits")).recipes
         assert [(one.number, one.commit, one.recipe.code[:1]) for one in recipes] == [
             (1, "abc", REVISION.recipe.code[:1]), (3, "", "9"), (4, "abc", REVISION.recipe.code[:1])
         ]  # fmt: skip
@@ -70,9 +71,9 @@ def test_recipes_of_earlier_revisions_stay_known_once_each() -> None:
 def test_the_second_of_two_applies_is_told() -> None:
     async def twice() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, REVISION, 0)
+        await append_revision(store, KEYS, SIGNERS, REVISION, 0)
         with pytest.raises(ConcurrentApply, match="changed by somebody else"):
-            await append_revision(store, KEYS, REVISION, 0)
+            await append_revision(store, KEYS, SIGNERS, REVISION, 0)
 
     asyncio.run(twice())
 
@@ -80,11 +81,11 @@ def test_the_second_of_two_applies_is_told() -> None:
 def test_orders_fold_in_their_order() -> None:
     async def orders() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, REVISION, 0)
+        await append_revision(store, KEYS, SIGNERS, REVISION, 0)
         steps = []
         for kind in ("pause", "cancel", "resume", "cancel", "retry"):
-            await append_order(store, KEYS, "digits", kind, reason=f"why {kind}", jobs={JOBS[1]: 4})
-            state = await read_sweep(store, KEYS, "digits")
+            await append_order(store, KEYS, SIGNERS, "digits", kind, reason=f"why {kind}", jobs={JOBS[1]: 4})
+            state = await read_sweep(store, KEYS, SIGNERS, "digits")
             steps.append((state.paused, state.cancelled, state.retries))
         retried = {JOBS[1]: 4}
         assert steps == [
@@ -94,9 +95,9 @@ def test_orders_fold_in_their_order() -> None:
             (False, "why cancel", {}),
             (False, None, retried),
         ]
-        await append_order(store, KEYS, "digits", "pause")
-        await append_revision(store, KEYS, REVISION, 7)
-        state = await read_sweep(store, KEYS, "digits", state)
+        await append_order(store, KEYS, SIGNERS, "digits", "pause")
+        await append_revision(store, KEYS, SIGNERS, REVISION, 7)
+        state = await read_sweep(store, KEYS, SIGNERS, "digits", state)
         assert state.paused, "a new revision does not undo a pause"
 
     asyncio.run(orders())
@@ -104,7 +105,7 @@ def test_orders_fold_in_their_order() -> None:
 
 def test_orders_need_a_sweep() -> None:
     with pytest.raises(NotFound, match="no sweep 'nobody'"):
-        asyncio.run(append_order(MemoryStore(), KEYS, "nobody", "pause"))
+        asyncio.run(append_order(MemoryStore(), KEYS, SIGNERS, "nobody", "pause"))
 
 
 JUNK = [b"", b"{", b"[]", b'{"kind":"dance"}', b'{"kind":"revision"}', b"[" * 200_000]
@@ -117,17 +118,17 @@ def test_an_entry_that_is_none_keeps_its_number_and_what_follows_counts(junk: by
         store, base = MemoryStore(), KEYS.sweep_log("digits")
         await store.put(f"{base}00000001", junk)
         with pytest.raises(NotFound, match="no sweep 'digits' in this project; projects/p/sweeps/digits/00000001: "):
-            await append_order(store, KEYS, "digits", "pause")
-        assert await append_revision(store, KEYS, REVISION, (await read_sweep(store, KEYS, "digits")).head) == 2
+            await append_order(store, KEYS, SIGNERS, "digits", "pause")
+        assert await append_revision(store, KEYS, SIGNERS, REVISION, 1) == 2
         await store.put(f"{base}00000003", junk)
-        assert await append_order(store, KEYS, "digits", "pause") == 4
-        state = await read_sweep(store, KEYS, "digits")
+        assert await append_order(store, KEYS, SIGNERS, "digits", "pause") == 4
+        state = await read_sweep(store, KEYS, SIGNERS, "digits")
         assert (state.head, state.revision_at, state.paused, state.skipped.total) == (4, 2, True, 2)
         assert [line.partition(":")[0] for line in state.skipped.lines] == [f"{base}00000001", f"{base}00000003"]
-        seen = await SnapshotReader(store, KEYS).read()
+        seen = await SnapshotReader(store, KEYS, SIGNERS).read()
         assert list(seen.sweeps["digits"].jobs) == JOBS
         assert [problem for problem in seen.problems if "digits/00000003" in problem]
-        assert [number for number, _ in await list_revisions(store, KEYS, "digits")] == [2]
+        assert [number for number, _ in await list_revisions(store, KEYS, SIGNERS, "digits")] == [2]
 
     asyncio.run(skipped())
 
@@ -135,9 +136,9 @@ def test_an_entry_that_is_none_keeps_its_number_and_what_follows_counts(junk: by
 def test_a_revision_of_another_sweep_counts_for_nothing() -> None:
     async def moved() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, REVISION, 0)
+        await append_revision(store, KEYS, SIGNERS, REVISION, 0)
         await store.put(f"{KEYS.sweep_log('other')}00000001", await store.get(f"{KEYS.sweep_log('digits')}00000001"))
-        state = await read_sweep(store, KEYS, "other")
+        state = await read_sweep(store, KEYS, ANYBODY, "other")
         assert state.revision is None and "revision of sweep 'digits'" in state.skipped.lines[0]
 
     asyncio.run(moved())
@@ -146,16 +147,16 @@ def test_a_revision_of_another_sweep_counts_for_nothing() -> None:
 def test_of_many_entries_that_are_none_a_few_are_named() -> None:
     async def flooded() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, REVISION, 0)
+        await append_revision(store, KEYS, SIGNERS, REVISION, 0)
         for n in range(2, 10_002):
             await store.put(KEYS.sweep_log("digits") + spell_number(n), b"\x1b[2J" * 20)
-        state = await read_sweep(store, KEYS, "digits")
+        state = await read_sweep(store, KEYS, SIGNERS, "digits")
         assert (state.head, state.skipped.total, len(state.skipped.named)) == (10_001, 10_000, 3)
         assert state.skipped.lines[-1] == "projects/p/sweeps/digits/: 9,997 more are skipped"
         assert not any("\x1b" in line or len(line) > 300 for line in state.skipped.lines)
-        seen = await SnapshotReader(store, KEYS).read()
+        seen = await SnapshotReader(store, KEYS, SIGNERS).read()
         assert len(seen.problems) == 4
-        assert await append_order(store, KEYS, "digits", "pause") == 10_002
+        assert await append_order(store, KEYS, SIGNERS, "digits", "pause") == 10_002
 
     asyncio.run(flooded())
 
@@ -165,8 +166,8 @@ def test_a_second_apply_is_told_though_what_came_first_counts_for_nothing() -> N
         store = MemoryStore()
         await store.put(f"{KEYS.sweep_log('digits')}00000001", b"{")
         with pytest.raises(ConcurrentApply, match="changed by somebody else"):
-            await append_revision(store, KEYS, REVISION, 0)
-        assert await append_revision(store, KEYS, REVISION, 1) == 2
+            await append_revision(store, KEYS, SIGNERS, REVISION, 0)
+        assert await append_revision(store, KEYS, SIGNERS, REVISION, 1) == 2
 
     asyncio.run(twice())
 
@@ -174,9 +175,9 @@ def test_a_second_apply_is_told_though_what_came_first_counts_for_nothing() -> N
 def test_a_reason_that_is_no_text_is_kept() -> None:
     async def odd() -> None:
         store = MemoryStore()
-        await append_revision(store, KEYS, REVISION, 0)
-        await append_order(store, KEYS, "digits", "cancel", reason="\udcff")
-        assert (await read_sweep(store, KEYS, "digits")).cancelled == "\udcff"
+        await append_revision(store, KEYS, SIGNERS, REVISION, 0)
+        await append_order(store, KEYS, SIGNERS, "digits", "cancel", reason="\udcff")
+        assert (await read_sweep(store, KEYS, SIGNERS, "digits")).cancelled == "\udcff"
 
     asyncio.run(odd())
 
@@ -222,9 +223,9 @@ def test_what_no_spec_can_be_named_is_no_sweep(name: str) -> None:
         store = MemoryStore()
         await store.put(f"{KEYS.sweeps}{name}/00000001", b"{}")
         await store.put(f"{KEYS.queue('local')}{name}/00000001", b"{}")
-        await append_revision(store, KEYS, REVISION, 0)
+        await append_revision(store, KEYS, SIGNERS, REVISION, 0)
         assert await list_sweeps(store, KEYS) == ["digits"]
         assert name not in (await read_queue(store, KEYS, "local")).markers
-        assert list((await SnapshotReader(store, KEYS).read()).sweeps) == ["digits"]
+        assert list((await SnapshotReader(store, KEYS, SIGNERS).read()).sweeps) == ["digits"]
 
     asyncio.run(forge())

@@ -15,6 +15,7 @@ from monkey.store.memory import MemoryStore
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
 from tests.loops import Run
+from tests.signing import SIGNERS
 
 KEYS, AGENT = Keys("shop"), "cloud/i-1/a"
 MEGABYTE = 1 << 20
@@ -43,7 +44,7 @@ def test_metrics_are_durable_once_they_were_shipped_whatever_is_printed_meanwhil
     store, jobs = MemoryStore(), LoudJobs(metrics=9 * MEGABYTE)
     identity = AgentIdentity("shop", "cloud", "i-1", "a", [], 1.0)
     agent = AgentDaemon(
-        store, identity, MachineClock(), cast(Any, jobs), cast(Any, SimpleNamespace()), random.Random(1)
+        store, identity, SIGNERS, MachineClock(), cast(Any, jobs), cast(Any, SimpleNamespace()), random.Random(1)
     )
 
     async def main() -> None:
