@@ -98,7 +98,14 @@ class EntrySigners:
         """Return the list for a rented machine: who is trusted here, with our own key as its owner's. SigningError."""
         if self._own is not None:
             self._own.open()
-            self.refresh()
+        return self.format_for_plan()
+
+    def format_for_plan(self) -> str:
+        """Return the same list, and make no key: without one, it names no owner, and no machine would take it.
+
+        Raises SigningError.
+        """
+        self.refresh()
         return "".join(f"{signer.line}\n" for signer in self.signers)
 
     def _identify(self, key: PublicKey) -> Signer:

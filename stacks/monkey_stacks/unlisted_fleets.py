@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from monkey.errors import CorruptObject
 from monkey.fleet.fleet_port import Fleet
+from monkey.signing.entry_signers import EntrySigners
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
@@ -37,7 +38,11 @@ _ANY = StateRules(
 
 
 async def open_unlisted_fleet(
-    name: str, project: str, store_url: str, opened: Callable[[], Store | None]
+    name: str,
+    project: str,
+    store_url: str,
+    opened: Callable[[], Store | None],
+    signers: Callable[[], EntrySigners],
 ) -> Fleet | None:
     """Return the fleet whose state is under this name; None without resources. Raises StoreError, CorruptObject."""
     store = opened()
@@ -46,10 +51,10 @@ async def open_unlisted_fleet(
         return None
     type_ = find_provider_type(each.type for each in known)
     if type_ == "aws":
-        return make_aws_fleet(name, _aws(known), project, store_url, opened)
+        return make_aws_fleet(name, _aws(known), project, store_url, opened, signers)
     if type_ == "gcp":
-        return make_gcp_fleet(name, _gcp(known), project, store_url, opened)
-    return ssh_fleet.make_fleet(name, Provider("ssh"), project, store_url, opened)
+        return make_gcp_fleet(name, _gcp(known), project, store_url, opened, signers)
+    return ssh_fleet.make_fleet(name, Provider("ssh"), project, store_url, opened, signers)
 
 
 async def has_remains(name: str, project: str, opened: Callable[[], Store | None]) -> bool:

@@ -16,11 +16,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monkey.fleet.cloud.machine_paths import AGENT, BYE_FILES, CAUGHT, GOODBYE, STATE_ROOT
+from monkey.atomic_write import write_atomically
+from monkey.fleet.cloud.http_client import retry_ask
+from monkey.fleet.cloud.machine_paths import AGENT, BYE_FILES, CAUGHT, CODE, GOODBYE, STATE_ROOT
+from monkey.signing.machine_list import check_signers, spell_signers_key
 from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS, UNFIT
 from monkey_agent.lifecycle import draining
+from monkey_agent.lifecycle.cloud_notices import CLOUDS, LATE
 
 USER = "monkey"
+#: Whom the agent obeys; beside its code, where all is root's.
+SIGNERS = CODE / "signers"
 UNIT = Path("/etc/systemd/system/monkey-agent.service")
 #: Variables of this machine that its agent has, too: they say where clouds and proxies are.
 _HANDED = re.compile(r"AWS_ENDPOINT_URL\w*|AWS_(EC2_)?METADATA\w+|GCE_METADATA_HOST|CLOUDSDK_\w+|(?i:https?|no)_proxy")
@@ -55,7 +61,11 @@ WantedBy=multi-user.target
 
 
 def prepare_machine(settings: Mapping[str, Any], name: str, bundle: Path) -> None:
-    """Make the machine `name` ready for the agent whose code is `bundle`. Raises OSError, CalledProcessError."""
+    """Make the machine `name` ready for the agent whose code is `bundle`.
+
+    Raises SigningError, ApiError, ApiDown, OSError, CalledProcessError.
+    """
+    fetch_signers(settings)
     uv = bundle / "tools/uv"
     if uv.exists():
         uv.chmod(0o755)
@@ -77,6 +87,17 @@ def prepare_machine(settings: Mapping[str, Any], name: str, bundle: Path) -> Non
     )
 
 
+def fetch_signers(settings: Mapping[str, Any], path: Path = SIGNERS) -> None:
+    """Write the list of signers, of which user data has the hash, where only root can change it: jobs could otherwise.
+
+    Raises SigningError where the store has another list, ApiError, ApiDown, OSError.
+    """
+    sha256 = settings["signers"]
+    key = spell_signers_key(sha256)
+    data = retry_ask(lambda: CLOUDS[settings["cloud"]](settings).fetch(key), LATE)
+    write_atomically(path, check_signers(data, sha256), mode=0o644)
+
+
 def _make_user() -> None:
     """See that there is a user for the agent, who has nothing but his own directories."""
     STATE_ROOT.mkdir(parents=True, exist_ok=True)
@@ -96,6 +117,7 @@ def _write_settings(settings: Mapping[str, Any], name: str, bundle: Path) -> Non
     said |= {"--name": name, "--cloud": settings["cloud"], "--idle-timeout": settings["idle_timeout"]}
     said |= {
         "--cache": STATE_ROOT / "cache",
+        "--signers": SIGNERS,
         "--max-slots": settings["max_slots"],
         "--cache-size": settings["cache_size"],
     }

@@ -34,6 +34,7 @@ from monkey.fleet.secret_values import SecretValues
 from monkey.plan.explain import format_seconds
 from monkey.plan.sizes import format_size
 from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot, SweepView
+from monkey.signing.entry_signers import load_user_signers
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.store.probe import probe_store
 
@@ -81,7 +82,7 @@ async def check_project(project: Project) -> AsyncIterator[DoctorCheck]:
                 yield check
     except MonkeyError as exc:
         yield _wrong("store", exc)
-        for check in await _clouds(open_fleets(project, project.store, lambda: None)):
+        for check in await _clouds(open_fleets(project, project.store, lambda: None, load_user_signers)):
             yield check
     for check in _agents(snapshot):
         yield check

@@ -28,7 +28,7 @@ async def find_forgotten_fleets(world: World, torn: dict[str, CorruptObject] | N
     for name in await _unnamed(world):
         try:
             fleet: Fleet | None = await import_module(_FORGOTTEN).open_unlisted_fleet(
-                name, project, url, lambda: world.store
+                name, project, url, lambda: world.store, lambda: world.signers
             )
         except CorruptObject as exc:
             if torn is None:

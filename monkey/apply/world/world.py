@@ -89,7 +89,7 @@ async def open_world(project: Project, *, remember: bool = True) -> AsyncIterato
     url, memo = locate_trusted_store(project), KnownStores(project.root, remember=remember)
     store = await open_known(url, memo, begin=False)
     world = World(project, Keys(project.name), {}, memo, store, load_user_signers())
-    world.fleets = open_fleets(project, url, lambda: world.store)
+    world.fleets = open_fleets(project, url, lambda: world.store, lambda: world.signers)
     try:
         yield world
     finally:

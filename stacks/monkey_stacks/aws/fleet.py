@@ -11,6 +11,7 @@ from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Say
 from monkey.fleet.fleet_records import AuditFinding, FleetWork, TaggedResource
 from monkey.plan.change import MachineChange
+from monkey.signing.entry_signers import EntrySigners
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks.aws import descriptions as words
@@ -30,10 +31,18 @@ from monkey_stacks.state.state_rules import StateRules
 
 
 def make_fleet(
-    name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]
+    name: str,
+    provider: Provider,
+    project: str,
+    store_url: str,
+    opened: Callable[[], Store | None],
+    signers: Callable[[], EntrySigners],
 ) -> CloudFleet:
-    """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one."""
-    return CloudFleet(name, provider, project, opened, AwsApi(name, provider, project, store_url))
+    """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one.
+
+    `signers` returns those that machines are to obey.
+    """
+    return CloudFleet(name, provider, project, opened, AwsApi(name, provider, project, store_url), signers)
 
 
 @dataclass
@@ -69,8 +78,8 @@ class AwsApi:
     def read_machine_types(self) -> tuple[MachineType, ...]:
         return catalog.read_machine_types(self._at, self.provider.rented.types)
 
-    def find_requirements(self, known: Known, work: FleetWork) -> AwsRequirements:
-        return requirements.find_requirements(self._at, self.provider, self._stack, self.store_url, known)
+    def find_requirements(self, known: Known, work: FleetWork, signers: str) -> AwsRequirements:
+        return requirements.find_requirements(self._at, self.provider, self._stack, self.store_url, known, signers)
 
     def make_program(self, asked: AwsRequirements) -> Callable[[], None]:
         from monkey_stacks.aws.program import make_program  # Pulumi's SDK: an extra, and a second to import

@@ -34,9 +34,17 @@ class AwsRequirements:
 
 
 def find_requirements(
-    account: AwsAccount, provider: Provider, stack: AwsStack, store_url: str, known: Iterable[StateResource]
+    account: AwsAccount,
+    provider: Provider,
+    stack: AwsStack,
+    store_url: str,
+    known: Iterable[StateResource],
+    signers: str,
 ) -> AwsRequirements:
-    """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
+    """Return what a fleet is to be, now; `known`: the state; `signers`: the list for its machines.
+
+    Raises FleetError, StoreError.
+    """
     cloud = provider.rented
     known = list(known)
     check_region(cloud.region, known, stack.fleet)
@@ -48,7 +56,7 @@ def find_requirements(
     zones = () if cloud.network else catalog.find_zones(account, cloud.types)
     bundle = publishing.build_for_store(store_url, types[0].arch)
     address = store_credentials.strip_profile(store_url)
-    said = machine_settings.make_settings(provider, stack, address, bundle.sha256, stack.name)
+    said = machine_settings.make_settings(provider, stack, address, bundle.sha256, stack.name, signers)
     found = AwsFleetPlan(
         stack=stack,
         region=cloud.region,

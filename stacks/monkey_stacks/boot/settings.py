@@ -22,6 +22,8 @@ class MachineSettings:
     fleet: str
     #: Hash of the bundle, which is in the store (`bundle/<sha256>.tar.gz`).
     bundle: str
+    #: Hash of the list of signers that it obeys, which is in the store (`signers/<sha256>`).
+    signers: str
     #: The auto scaling group from which a machine takes itself; on gcp the path of the managed instance group:
     #: zones/Z/instanceGroupManagers/NAME, or regions/R/instanceGroupManagers/NAME.
     group: str

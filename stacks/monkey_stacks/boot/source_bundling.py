@@ -26,7 +26,8 @@ def join_modules(modules: Iterable[str]) -> str:
     imports: dict[str, set[str]] = defaultdict(set)
     for module, name in (found for source in sources for found in _imports(ast.parse(source))):
         imports[module].add(name)
-    plain = [f"import {module}" for module, names in sorted(imports.items()) if "" in names]
+    whole = [module for module, names in sorted(imports.items()) if "" in names]
+    plain = [f"import {', '.join(whole)}"] if whole else []
     reduced = [reduce_source(source) for source in sources]
     # What only types named is gone with them.
     words = set(re.findall(r"\w+", "\n".join(reduced)))

@@ -30,7 +30,7 @@ def write_user_data(settings: MachineSettings) -> str:
 
     Raises FleetError where it would be longer than a cloud takes.
     """
-    told = json.dumps(asdict(settings), sort_keys=True)
+    told = json.dumps(asdict(settings), sort_keys=True, separators=(",", ":"))
     text = f"{write_script(settings.cloud)}run_command(json.loads({told!r}), {settings.cloud.capitalize()}Machine)\n"
     if len(text) > MAX_USERDATA_BYTES:
         raise FleetError(

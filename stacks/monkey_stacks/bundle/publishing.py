@@ -1,7 +1,9 @@
-"""The code that machines of a cloud fetch: the bundle that hosts have, and uv, for images that bring no installer."""
+"""What machines of a cloud fetch: the bundle that hosts have, uv for images without an installer, the signers."""
 
 from __future__ import annotations
 
+from monkey.signing.machine_list import check_signers, hash_signers, spell_signers_key
+from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 from monkey_stacks.bundle import bundle
 from monkey_stacks.bundle.bundle import Bundle
@@ -22,6 +24,10 @@ def build_for_store(store_url: str, architecture: str) -> Bundle:
     return bundle.build_bundle(store_url.partition("://")[0], target, tools=("uv",))
 
 
-async def publish_once(store: Store, built: Bundle) -> None:
-    """Put the bundle into the store, unless it is there. Raises StoreError."""
+async def publish_once(store: Store, built: Bundle, signers: str) -> None:
+    """Put the bundle and the list of signers into the store, unless they are there. Raises StoreError, SigningError."""
     await bundle.publish_bundle(store, built)
+    sha256 = hash_signers(signers)
+    outcome = await create_object(store, spell_signers_key(sha256), signers.encode())
+    if isinstance(outcome, Lost):
+        check_signers(outcome.existing, sha256)

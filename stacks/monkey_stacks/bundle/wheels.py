@@ -29,8 +29,8 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "az": ("obstore",),
     "ssh": ("asyncssh",),
 }
-#: What every agent needs: its exporter imports it.
-ALWAYS = ("influxdb-client",)
+#: What every agent needs: its exporter imports the first, the check of signatures the second.
+ALWAYS = ("influxdb-client", "cryptography")
 #: What an agent does without where it is not here: Python alone, so it fits everywhere.
 WELCOME = ("nvidia-ml-py",)
 #: Seconds that a fetch may take.

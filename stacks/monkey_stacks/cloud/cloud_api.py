@@ -59,8 +59,8 @@ class CloudApi(Protocol):
     def read_machine_types(self) -> tuple[MachineType, ...]:
         """Return the capacities of the fleet's types of machines."""
 
-    def find_requirements(self, known: Known, work: FleetWork) -> CloudRequirements:
-        """Return the fleet's requirements for this work."""
+    def find_requirements(self, known: Known, work: FleetWork, signers: str) -> CloudRequirements:
+        """Return the fleet's requirements for this work; `signers`: the list of those that machines are to obey."""
 
     def make_program(self, asked: Any) -> Callable[[], None]:
         """Return Pulumi's program for the requirements `asked`."""

@@ -16,6 +16,7 @@ from monkey.fleet.fleet_port import Recount, Say, keep_silent
 from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, Instance, TaggedResource
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import SnapshotReader
+from monkey.signing.entry_signers import EntrySigners
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
@@ -37,13 +38,14 @@ CHECK = 10.0
 
 @dataclass
 class CloudFleet:
-    """Machines of a cloud, for one store and project; see `monkey.fleet.fleet_port.Rented`."""
+    """Machines of a cloud, for one store and project, that obey `signers()`; see `monkey.fleet.fleet_port.Rented`."""
 
     name: str
     provider: Provider
     project: str
     opened: Callable[[], Store | None]
     api: CloudApi
+    signers: Callable[[], EntrySigners]
     booting: bool = False
     touched: bool = False
     #: Receives each step as Pulumi takes it.
@@ -77,7 +79,7 @@ class CloudFleet:
             return FleetForecast(before, before)
         agreed = self.api.recall_bounds(known)
         work = rent_cost.limit_work(work, there, agreed)
-        asked = await self._ask(self.api.find_requirements, known, work)
+        asked = await self._ask(self.api.find_requirements, known, work, self.signers().format_for_plan())
         find, orphans = await self._ask(self.api.find_orphans, known)
         plan = await self._plan_scaling(there, asked, work)
         notes = slot_capacity.describe_misfits(asked.types, work.asked, in_order=not self.provider.rented.spot)
@@ -99,6 +101,7 @@ class CloudFleet:
     async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         """See `Fleet.converge`. Raises FleetError, StoreError."""
         self._say, self._checked = say, float("-inf")
+        signers = self.signers().format_for_machine()
         engine = await self._engine(say)
         async with engine.hold() as session:
             if session.waited and recount is not None:
@@ -108,8 +111,8 @@ class CloudFleet:
                 work = rent_cost.limit_work(
                     work, await asyncio.to_thread(self.api.find_group), self.api.recall_bounds(known)
                 )
-            asked = await self._ask(self.api.find_requirements, known, work)
-            await publish_once(engine.store, asked.bundle)
+            asked = await self._ask(self.api.find_requirements, known, work, signers)
+            await publish_once(engine.store, asked.bundle, signers)
             await boot_failures.forget_boot_failures(engine.store, Keys(self.project).boots, self.name)
             there, gone = await departures.wait_for_departures(self._reader(), self.name, self.api.find_group)
             plan = await self._plan_scaling(there, asked, work, gone)
@@ -132,7 +135,7 @@ class CloudFleet:
         """See `Rented.check_offer`: what `preview` asks, but for the state of Pulumi's."""
         known = await self._known()
         await self._ask(self.api.find_group)
-        await self._ask(self.api.find_requirements, known, FleetWork(0))
+        await self._ask(self.api.find_requirements, known, FleetWork(0), self.signers().format_for_plan())
         types, image = " or ".join(self.provider.rented.types), self.provider.rented.image or "Debian"
         return f"{self.name}: {self.api.called} has {types}, and the image {image}, in {self.provider.rented.region}"
 
@@ -268,8 +271,7 @@ class CloudFleet:
         return PulumiEngine(*at, say, self._watch, identify, keys, self.api.pinned, checked)
 
     def _reader(self) -> SnapshotReader:
-        if self._heard is None:
-            self._heard = SnapshotReader(self._store, Keys(self.project))
+        self._heard = self._heard or SnapshotReader(self._store, Keys(self.project), self.signers())
         return self._heard
 
     async def _plan_scaling(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Protocol
 
+from monkey.signing.machine_list import hash_signers
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey_stacks.boot import MachineSettings
@@ -25,8 +26,10 @@ class NamedStack(Protocol):
     def fleet(self) -> str: ...
 
 
-def make_settings(provider: Provider, stack: NamedStack, store_url: str, bundle: str, group: str) -> MachineSettings:
-    """Return a machine's settings: its store, the bundle's hash, and its group as its cloud addresses it."""
+def make_settings(
+    provider: Provider, stack: NamedStack, store_url: str, bundle: str, group: str, signers: str
+) -> MachineSettings:
+    """Return a machine's settings: its store, the bundle's hash, its group as its cloud addresses it, its signers."""
     cloud = provider.rented
     return MachineSettings(
         cloud=provider.type,
@@ -34,6 +37,7 @@ def make_settings(provider: Provider, stack: NamedStack, store_url: str, bundle:
         project=stack.project,
         fleet=stack.fleet,
         bundle=bundle,
+        signers=hash_signers(signers),
         group=group,
         region=cloud.region,
         gcp_project=cloud.gcp_project,
@@ -53,6 +57,6 @@ def hash_machine_inputs(cloud: CloudSettings, image: str, told: MachineSettings,
     may add, and the time at which machines end.
     """
     said = [image, cloud.disk, cloud.spot, cloud.network, sorted(cloud.subnets), told.store, dict(told.secrets)]
-    said += [told.idle_timeout, told.max_slots, told.cache_size, told.orphan_timeout]
+    said += [told.signers, told.idle_timeout, told.max_slots, told.cache_size, told.orphan_timeout]
     said += [sorted(zones)] if zones else []
     return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:HASH]

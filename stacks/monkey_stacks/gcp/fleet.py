@@ -11,6 +11,7 @@ from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Say
 from monkey.fleet.fleet_records import AuditFinding, FleetWork, TaggedResource
 from monkey.plan.change import MachineChange
+from monkey.signing.entry_signers import EntrySigners
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks.cloud.cloud_api import Known
@@ -29,10 +30,18 @@ from monkey_stacks.state.state_rules import StateRules
 
 
 def make_fleet(
-    name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]
+    name: str,
+    provider: Provider,
+    project: str,
+    store_url: str,
+    opened: Callable[[], Store | None],
+    signers: Callable[[], EntrySigners],
 ) -> CloudFleet:
-    """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one."""
-    return CloudFleet(name, provider, project, opened, GcpApi(name, provider, project, store_url))
+    """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one.
+
+    `signers` returns those that machines are to obey.
+    """
+    return CloudFleet(name, provider, project, opened, GcpApi(name, provider, project, store_url), signers)
 
 
 @dataclass
@@ -68,8 +77,9 @@ class GcpApi:
     def read_machine_types(self) -> tuple[MachineType, ...]:
         return (catalog.read_machine_type(self._at, self.provider.rented.types[0]).machine,)
 
-    def find_requirements(self, known: Known, work: FleetWork) -> GcpRequirements:
-        return requirements.find_requirements(self._at, self.provider, self._stack, self.store_url, known, work.expires)
+    def find_requirements(self, known: Known, work: FleetWork, signers: str) -> GcpRequirements:
+        asked = (self._at, self.provider, self._stack, self.store_url, known, work.expires, signers)
+        return requirements.find_requirements(*asked)
 
     def make_program(self, asked: GcpRequirements) -> Callable[[], None]:
         from monkey_stacks.gcp.program import make_program  # Pulumi's SDK: an extra, and a second to import

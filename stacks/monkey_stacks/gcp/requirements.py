@@ -42,8 +42,12 @@ def find_requirements(
     store_url: str,
     known: Sequence[StateResource],
     expires: float | None,
+    signers: str,
 ) -> GcpRequirements:
-    """Return what a fleet is to be, now; `known`: the state. Raises FleetError, StoreError."""
+    """Return what a fleet is to be, now; `known`: the state; `signers`: the list for its machines.
+
+    Raises FleetError, StoreError.
+    """
     cloud = provider.rented
     check_place(cloud, known, stack.fleet)
     offer = catalog.read_machine_type(account, cloud.types[0])
@@ -53,7 +57,7 @@ def find_requirements(
     network, subnetwork = _network(account, cloud)
     check_group_role(account)
     bundle, where = publishing.build_for_store(store_url, machine.arch), parse_bucket_url(store_url)
-    said = machine_settings.make_settings(provider, stack, store_url, bundle.sha256, stack.group(cloud.region))
+    said = machine_settings.make_settings(provider, stack, store_url, bundle.sha256, stack.group(cloud.region), signers)
     zones = catalog.select_zones(offer, cloud.zones, list_kept_zones(known))
     found = GcpFleetPlan(
         stack=stack,

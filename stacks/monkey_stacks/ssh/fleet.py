@@ -17,6 +17,7 @@ from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Recount, Say, keep_silent
 from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, Instance
 from monkey.fleet.secret_values import SecretValues
+from monkey.signing.entry_signers import EntrySigners
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
@@ -47,7 +48,7 @@ from monkey_stacks.ssh.host_state import HostPlan
 from monkey_stacks.state.state_rules import StateRules
 from monkey_stacks.store_credentials import StoreCredentials
 
-#: Largest number of bytes of secrets and credentials together: Linux takes no longer variable.
+#: Largest number of bytes of secrets, credentials and signers together: Linux takes no longer variable.
 _MOST = 120_000
 #: Words for people when a step is done.
 _DONE = {
@@ -69,10 +70,18 @@ STATE_RULES = StateRules("ssh", {HOST_TYPE}, {"pulumi-python": ()}, inspect_host
 
 
 def make_fleet(
-    name: str, provider: Provider, project: str, store_url: str, opened: Callable[[], Store | None]
+    name: str,
+    provider: Provider,
+    project: str,
+    store_url: str,
+    opened: Callable[[], Store | None],
+    signers: Callable[[], EntrySigners],
 ) -> SshFleet:
-    """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one."""
-    return SshFleet(name, provider, project, store_url, opened)
+    """Return the fleet of a provider; `opened` returns the store at `store_url`, once there is one.
+
+    `signers` returns those that agents are to obey.
+    """
+    return SshFleet(name, provider, project, store_url, opened, signers)
 
 
 @dataclass
@@ -84,6 +93,7 @@ class SshFleet:
     project: str
     store_url: str
     opened: Callable[[], Store | None]
+    signers: Callable[[], EntrySigners]
     type: str = "ssh"
     #: Called with each step as Pulumi takes it.
     _say: Say | None = None
@@ -101,7 +111,8 @@ class SshFleet:
         if work.jobs:
             reachability.check_reachability(self.store_url, self.provider.hosts)
         given = store_credentials.find_credentials(self.store_url)
-        handed, notes = self._handed(work, given), tuple(filter(None, [given.warning(datetime.now(UTC))]))
+        signers = self.signers().format_for_plan()
+        handed, notes = self._handed(work, given, signers), tuple(filter(None, [given.warning(datetime.now(UTC))]))
         new = [host for host in hosts if host not in known]
         moved = relocation.find_moving(known, inputs)
         seen, fresh = await asyncio.gather(self._found(known, handed), self._look([*new, *moved]))
@@ -120,7 +131,8 @@ class SshFleet:
         from monkey_stacks.ssh import program as resources
 
         self._say = say
-        engine = self._engine(self._handed(work, store_credentials.find_credentials(self.store_url)), say)
+        given, signers = store_credentials.find_credentials(self.store_url), self.signers().format_for_machine()
+        engine = self._engine(self._handed(work, given, signers), say)
         async with engine.hold() as session:
             if session.waited and recount is not None:
                 work = await recount()
@@ -238,8 +250,8 @@ class SshFleet:
         agent = describe_version(wanted.scheme)
         return [make_host_inputs(host, wanted, agent) for host in hosts]
 
-    def _handed(self, work: FleetWork, given: StoreCredentials) -> ProviderEnvironment:
-        """Return the secrets and credentials that hosts get, and that no state keeps. Raises FleetError."""
+    def _handed(self, work: FleetWork, given: StoreCredentials, signers: str) -> ProviderEnvironment:
+        """Return the secrets, credentials and signers that hosts get, and that no state keeps. Raises FleetError."""
         known = SecretValues()
         values = known.get(sorted(work.secrets))
         kept = []
@@ -248,11 +260,12 @@ class SshFleet:
                 values |= known.get([name])
             except FleetError:
                 kept.append(name)
-        handed = ProviderEnvironment(values, tuple(kept), given.variables, idle=not work.jobs)
+        handed = ProviderEnvironment(values, tuple(kept), given.variables, signers, idle=not work.jobs)
         if len(json.dumps(handed.environment)) > _MOST:
             raise FleetError(
-                f"the secrets of provider {self.name!r} are too long: expected {_MOST:,} bytes in all at most",
-                hint="keep long ones in a file on the hosts, and its name in the secret",
+                f"the secrets of provider {self.name!r} and the list of signers are too long: "
+                f"expected {_MOST:,} bytes in all at most, found {len(signers):,} of signers",
+                hint="keep long secrets in a file on the hosts, and its name in the secret",
             )
         return handed
 

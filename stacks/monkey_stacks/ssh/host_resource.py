@@ -51,6 +51,8 @@ class ProviderEnvironment:
     #: Names of secrets whose values stay as the hosts have them.
     kept: tuple[str, ...] = ()
     credentials: Mapping[str, str] = field(default_factory=dict)
+    #: The list of those that agents obey.
+    signers: str = ""
     #: There is nothing to do: an agent that has left need not come back.
     idle: bool = False
 
@@ -98,6 +100,7 @@ def parse_host_plan(props: Mapping[str, Any], handed: ProviderEnvironment) -> Ho
         secrets=handed.secrets,
         kept=handed.kept,
         credentials=handed.credentials,
+        signers=handed.signers,
     )
 
 

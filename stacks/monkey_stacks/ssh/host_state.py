@@ -12,6 +12,7 @@ from typing import Any
 from monkey_stacks.bundle.wheels import WheelTarget
 from monkey_stacks.ssh.remote.agents import digest_secret
 from monkey_stacks.ssh.remote.keep_alive import CRON, DETACHED, SYSTEMD
+from monkey_stacks.ssh.remote.paths import HOST_ARGUMENTS
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class HostPlan:
     begun: bool = True
     #: Variables by which the agent reaches the store (AWS_SECRET_ACCESS_KEY), by name.
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: The list of those that the agent obeys: public keys, with the user's own as its owner's.
+    signers: str = field(default="", repr=False)
 
     @property
     def name(self) -> str:
@@ -70,7 +73,7 @@ class HostPlan:
 
     def digest(self, bundle: str) -> str:
         """Return a digest of what an agent is started with: another one asks for another agent."""
-        return hashlib.sha256(json.dumps([bundle, self.arguments]).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([bundle, self.arguments, HOST_ARGUMENTS]).encode()).hexdigest()
 
     @property
     def secret_lines(self) -> dict[str, str]:
@@ -137,6 +140,8 @@ class ObservedHost:
     key: str
     #: Why a store in a directory cannot be used from there, "" for nothing that was seen.
     lacks: str = ""
+    #: Hash of the list of those that agents obey, "" where there is none that they would take.
+    signers: str = ""
 
     @property
     def living(self) -> HostAgent | None:
@@ -182,7 +187,7 @@ def read_facts(facts: Mapping[str, Any]) -> ObservedHost:
     agents = tuple(HostAgent(**{**agent, "credentials": tuple(agent["credentials"])}) for agent in facts["agents"])
     taken = ("host", "name", "user", "workdir", "writable", "occupied", "free", "linger", "user_systemd")
     return ObservedHost(
-        **{name: facts[name] for name in (*taken, "ends_at_logout", "cron", "key", "lacks")},
+        **{name: facts[name] for name in (*taken, "ends_at_logout", "cron", "key", "lacks", "signers")},
         target=WheelTarget((facts["python"][0], facts["python"][1]), facts["platform"], facts["libc"]),
         gpus=tuple(facts["gpus"]),
         bundles=tuple(facts["bundles"]),
@@ -219,6 +224,8 @@ def list_differences(seen: ObservedHost, wanted: HostPlan, bundle: str, *, idle:
             found.append("not begun again after a boot")
     if not _same_secrets(seen, wanted):
         found.append("other secrets")
+    if seen.signers != hashlib.sha256(wanted.signers.encode()).hexdigest():
+        found.append("other signers")
     if any(agent.alive and not agent.draining for agent in seen.agents[:-1]):
         found.append("more than one agent takes claims")
     return (*found, *(f"an orphan unit {name}" for name in seen.orphans))

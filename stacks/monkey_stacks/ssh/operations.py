@@ -141,7 +141,8 @@ def _install(there: HostConnection, wanted: HostPlan, bundle: Bundle) -> None:
 
 
 def _preparation(seen: ObservedHost, wanted: HostPlan) -> dict[str, Any]:
-    said: dict[str, Any] = {**wanted.place, "secrets": wanted.secret_lines, "kept": list(wanted.kept), "ssh": None}
+    said: dict[str, Any] = {**wanted.place, "secrets": wanted.secret_lines, "kept": list(wanted.kept)}
+    said |= {"signers": wanted.signers, "ssh": None}
     if wanted.scheme == "ssh":
         way = store_access.find_store_access(wanted.store)
         said["ssh"] = {"config": way.config, "known_hosts": way.known_hosts, "comment": make_key_mark(seen, wanted)}

@@ -22,6 +22,7 @@ AWS = MachineSettings(
     project="a-project-of-a-name",
     fleet="a-fleet",
     bundle="0123456789abcdef" * 4,
+    signers="fedcba9876543210" * 4,
     group="monkey-a-project-of-a-name-a-fleet",
     region="eu-central-1",
     secrets={"WANDB_API_KEY": 'ssm:/team/it\'s "quoted"', "HF_TOKEN": "secretsmanager:hf"},

@@ -38,6 +38,7 @@ def observe_fleet(place: FleetDirectory, said: str, store: str) -> dict[str, Any
         "bundles": bundles.list_bundles(place),
         "agents": [agents.inspect_agent(place, agent) for agent in place.agents()],
         "secrets": _secrets_digests(place),
+        "signers": place.hash_signers(),
         "key": key.read_text().strip() if key.exists() else "",
         "orphans": _orphans(place),
         "lacks": _lacks(store) if store else "",
@@ -104,7 +105,10 @@ def _leftovers(place: FleetDirectory) -> list[Path]:
 
 
 def prepare_store_access(place: FleetDirectory, asked: dict[str, Any]) -> str:
-    """Write the secrets and the way to the store; returns the public key that its host must let in, "" for none."""
+    """Write the secrets, the signers and the way to the store.
+
+    Returns the public key that the store's host must let in, "" for none.
+    """
     with place.locked():
         make_directory(place.directory)
         kept = {name: line for name, line in _secret_lines(place).items() if name in asked["kept"]}
@@ -112,6 +116,8 @@ def prepare_store_access(place: FleetDirectory, asked: dict[str, Any]) -> str:
         write_file(
             place.secrets, "".join(f"{line}\n" for _, line in sorted({**kept, **asked["secrets"]}.items())).encode()
         )
+        # A living agent reads it again.
+        write_file(place.signers, asked["signers"].encode())
         if not asked["ssh"]:
             clear_tree(place.ssh)
             return ""
@@ -204,7 +210,7 @@ def _begin(place: FleetDirectory, asked: dict[str, Any], newest: Path | None) ->
 def _write_settings(place: FleetDirectory, agent: Path, asked: dict[str, Any], beside: list[Path]) -> None:
     make_directory(agent)
     key = secrets.token_hex(16)
-    arguments = [*asked["arguments"], "--cache", str(place.cache)]
+    arguments = [*asked["arguments"], *place.arguments]
     for other in beside:
         arguments += ["--beside", str(other)]
     write_file(agent / "credentials.json", json.dumps(asked["credentials"]).encode())

@@ -6,6 +6,7 @@
     WORKDIR/bundles/SHA256/                 An agent's code.
     WORKDIR/hosts/HOST/FLEET.lock           Held while files of the fleet are changed on this host.
     WORKDIR/hosts/HOST/FLEET/secrets        The jobs' secrets (0600).
+    WORKDIR/hosts/HOST/FLEET/signers        The public keys whose orders agents obey (0600).
     WORKDIR/hosts/HOST/FLEET/ssh/           The key to the store's host, and the configuration to reach it.
     WORKDIR/hosts/HOST/FLEET/N/             The N-th agent's directory: the newest agent takes claims.
 
@@ -28,6 +29,8 @@ from pathlib import Path
 
 from monkey.removal import remove_empty_directory, remove_file, remove_tree
 
+#: Arguments of agents that a host adds: they are paths on it.
+HOST_ARGUMENTS = ("--cache", "--signers")
 #: File that marks a directory as a cache (https://bford.info/cachedir/), and this one as ours.
 TAG = "CACHEDIR.TAG"
 _MARK = b"Signature: 8a477f597d28d172789f06886806bc55\n# The cache of monkey's agents. They fill it again.\n"
@@ -70,11 +73,26 @@ class FleetDirectory:
         self.cache = self.workdir / "cache"
         self.lock = self.workdir / "monkey.lock"
         self.secrets = self.directory / "secrets"
+        self.signers = self.directory / "signers"
         self.ssh = self.directory / "ssh"
 
     def bundle(self, sha256: str) -> Path:
         """Return the path of a bundle, whether it exists or not."""
         return self.bundles / sha256
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments that agents here have besides those that they have everywhere."""
+        paths = (str(self.cache), str(self.signers))
+        return [word for pair in zip(HOST_ARGUMENTS, paths, strict=True) for word in pair]
+
+    def hash_signers(self) -> str:
+        """Return the hash of the list of signers; "" where there is none, or one that others may have changed."""
+        try:
+            mode, data = stat.S_IMODE(self.signers.stat().st_mode), self.signers.read_bytes()
+        except FileNotFoundError:
+            return ""
+        return hashlib.sha256(data).hexdigest() if mode == 0o600 else ""
 
     def agents(self) -> list[Path]:
         """Return the agents' directories, the newest last."""
