@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping
@@ -13,6 +14,8 @@ from typing import Any
 from monkey.apply.execute import execute_plan
 from monkey.apply.planning import make_plan
 from monkey.apply.world.world import open_world
+from monkey.signing.entry_signers import load_user_signers
+from monkey.signing.machine_list import hash_signers
 from monkey.spec.project.project import load_project
 from monkey.store.open import locate_url, open_store
 from monkey.store.store_port import Store
@@ -56,6 +59,8 @@ class RentedSite:
     def __init__(self, shop: Shop, store: str, shared: Path, about: Mapping[str, Any]) -> None:
         """Make the project, and its store; `about`: what all machines are told."""
         self.shop, self.url, self._about = shop, locate_url(store), about
+        # Who applies in this process is the user whose commands the shop runs.
+        shop.env["XDG_CONFIG_HOME"] = os.environ["XDG_CONFIG_HOME"]
         if endpoint := self.url.partition("endpoint=")[2].partition("&")[0]:
             trust(endpoint)
             trust(endpoint, env=shop.env)
@@ -87,13 +92,22 @@ class RentedSite:
         told = {"orphan_timeout": 300.0, "idle_timeout": 600.0, "boot_patience": 900.0, **self._about, **about}
         sha256 = bundle or self.publish().sha256
         return write_user_data(
-            MachineSettings(store=self.url, project="shop", fleet="rented", bundle=sha256, group=group, **told)
+            MachineSettings(
+                store=self.url,
+                project="shop",
+                fleet="rented",
+                bundle=sha256,
+                signers=hash_signers(load_user_signers().format_for_machine()),
+                group=group,
+                **told,
+            )
         )
 
     def publish(self) -> Bundle:
-        """Put the agent's code into the store."""
+        """Put the agent's code, and whom it obeys, into the store."""
         built = publishing.build_for_store(self.url, "x86_64")
-        self.in_store(lambda store: publishing.publish_once(store, built))
+        signers = load_user_signers().format_for_machine()
+        self.in_store(lambda store: publishing.publish_once(store, built, signers))
         return built
 
     def in_store(self, do: Callable[[Store], Any]) -> Any:

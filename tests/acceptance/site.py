@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from monkey.apply.execute import execute_plan
 from monkey.apply.planning import make_plan
 from monkey.apply.world.world import open_world
+from monkey.signing.entry_signers import load_user_signers
 from monkey.spec.project.project import load_project
 from monkey.spec.project.ssh_host import parse_ssh_host
 from monkey.store.open import locate_url, open_store
@@ -46,6 +47,8 @@ class Site:
         self.lab, self.shop = lab, shop
         lab("store")
         self.url = locate_url(f"ssh://store/~/stores/{number}")
+        # Who applies in this process is the user whose commands the shop runs.
+        shop.env["XDG_CONFIG_HOME"] = os.environ["XDG_CONFIG_HOME"]
         os.environ["MONKEY_SSH_CONFIG"] = shop.env["MONKEY_SSH_CONFIG"] = str(lab.config)
         text = f"project: shop\nstore: {self.url}\nproviders: {{lab: {{type: local}}}}\n"
         (shop.root / "monkey.yaml").write_text(text)
@@ -58,7 +61,8 @@ class Site:
 
     def wanted(self, **about: Any) -> HostPlan:
         """Return an agent as this project wants it; it stays without work."""
-        return dataclasses.replace(HostPlan(self.url, "shop", "lab", workdir=self.workdir, idle_timeout=3000), **about)
+        told = {"signers": load_user_signers().format_for_machine(), **about}
+        return dataclasses.replace(HostPlan(self.url, "shop", "lab", workdir=self.workdir, idle_timeout=3000), **told)
 
     def hosts(self, *names: str) -> list[Machine]:
         """Return these hosts, with an empty ledger each."""

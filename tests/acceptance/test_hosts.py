@@ -164,9 +164,11 @@ def test_fleets_on_one_host_leave_each_other_alone(site: Site) -> None:
 APPLY = """
 import sys
 from monkey.spec.project.ssh_host import parse_ssh_host
+from monkey.signing.entry_signers import load_user_signers
 from monkey_stacks.ssh.operations import converge_host
 from monkey_stacks.ssh.host_state import HostPlan
-plan = HostPlan(sys.argv[2], "shop", "lab", idle_timeout=3000, max_slots=int(sys.argv[3]))
+signers = load_user_signers().format_for_machine()
+plan = HostPlan(sys.argv[2], "shop", "lab", idle_timeout=3000, max_slots=int(sys.argv[3]), signers=signers)
 converge_host(parse_ssh_host(sys.argv[1]), plan)
 """
 

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from monkey.fleet.fleet_records import FleetForecast, FleetWork
+from monkey.signing.entry_signers import EntrySigners, load_user_signers
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import parse_provider
 from monkey.store.open import open_store
@@ -48,6 +49,8 @@ class Renter:
         """Keep the store at `url`; `entry` is what monkey.yaml says besides what is usual."""
         self.url, self.entry = url, {**self.usual, **entry}
         self.said: list[str] = []
+        #: Whom its user trusts.
+        self.signers: Callable[[], EntrySigners] = load_user_signers
 
     def run(self, ask: Callable[[CloudFleet], Awaitable[T]]) -> T:
         """Ask the fleet, with the store open."""
@@ -55,7 +58,8 @@ class Renter:
         async def opened() -> T:
             store: Store = await open_store(self.url, begin=True)
             try:
-                return await ask(self.make(self.fleet, parse_provider(self.entry), PROJECT, self.url, lambda: store))
+                of = parse_provider(self.entry)
+                return await ask(self.make(self.fleet, of, PROJECT, self.url, lambda: store, self.signers))
             finally:
                 await store.close()
 

@@ -130,7 +130,7 @@ def _fingerprint(found: list[importlib.metadata.Distribution], scheme: str, targ
     """Return what a bundle is made of, without reading it: our files as they lie there, others by their versions."""
     ours = [(name, path.stat().st_size, path.stat().st_mtime_ns) for name, path in sorted(list_sources().items())]
     theirs = [(one.name, one.version) for one in found]
-    told = [2, __version__, scheme, target.python, target.platform, target.libc, ours, theirs]
+    told = [3, __version__, scheme, target.python, target.platform, target.libc, target.others, ours, theirs]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
 

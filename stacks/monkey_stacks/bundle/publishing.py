@@ -11,8 +11,8 @@ from monkey_stacks.bundle.wheels import WheelTarget
 
 #: Clouds' names of processors, and ours.
 PROCESSORS = {"x86_64": "x86_64", "amd64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
-#: What is not Python alone in a bundle runs on this one and all newer, and with this glibc (Debian 10) and newer.
-PYTHON, LIBC = (3, 11), "glibc 2.28"
+#: What is compiled in a bundle runs on these Pythons, and with this glibc (Debian 10) and newer.
+PYTHONS, LIBC = ((3, 11), (3, 12), (3, 13), (3, 14)), "glibc 2.28"
 
 
 def build_for_store(store_url: str, architecture: str) -> Bundle:
@@ -20,7 +20,7 @@ def build_for_store(store_url: str, architecture: str) -> Bundle:
 
     Raises FleetError where a wheel is not to be had, OSError.
     """
-    target = WheelTarget(PYTHON, f"linux-{PROCESSORS[architecture]}", LIBC)
+    target = WheelTarget(PYTHONS[0], f"linux-{PROCESSORS[architecture]}", LIBC, PYTHONS[1:])
     return bundle.build_bundle(store_url.partition("://")[0], target, tools=("uv",))
 
 

@@ -9,8 +9,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from email.parser import Parser
 from functools import cache
 from pathlib import Path
@@ -49,6 +49,8 @@ class WheelTarget:
     platform: str
     #: "glibc 2.36", "musl", or "" where it is neither.
     libc: str
+    #: Other Pythons that the same files are to run on: what is compiled for one Python alone comes for each.
+    others: tuple[tuple[int, int], ...] = ()
 
     @property
     def machine(self) -> str:
@@ -97,13 +99,28 @@ def list_wheel_files(
 
     Raises FleetError.
     """
-    here = {name: path for one in found if is_fitting(_tags(one), target) for name, path in _files(one).items()}
+    taken = _fit_distributions(found, target, scratch / "wheels")
+    files = {name: path for one in taken for name, path in _files(one).items()}
+    for other in target.others:
+        there = replace(target, python=other)
+        lacking = [one for one in taken if not is_fitting(_tags(one), there)]
+        for one in _fit_distributions(lacking, there, scratch / f"wheels-{other[0]}.{other[1]}"):
+            files = {**_files(one), **files}  # compiled modules have their Python in their names
+    return files
+
+
+def _fit_distributions(
+    found: Sequence[importlib.metadata.Distribution], target: WheelTarget, aside: Path
+) -> list[importlib.metadata.Distribution]:
+    """Return these as they fit there: those that are installed here, and what was fetched into the directory `aside`.
+
+    Raises FleetError.
+    """
     elsewhere = [f"{one.name}=={one.version}" for one in found if not is_fitting(_tags(one), target)]
     if elsewhere:
-        _fetch(elsewhere, target, scratch)
-        for fetched in importlib.metadata.distributions(path=[str(scratch)]):
-            here |= _files(fetched)
-    return here
+        _fetch(elsewhere, target, aside)
+    fetched = importlib.metadata.distributions(path=[str(aside)]) if elsewhere else ()
+    return [*(one for one in found if is_fitting(_tags(one), target)), *fetched]
 
 
 def list_tools(names: Iterable[str], target: WheelTarget, scratch: Path) -> dict[str, Path]:

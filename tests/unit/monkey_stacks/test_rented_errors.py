@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from monkey.errors import FleetError
+from monkey.signing.entry_signers import load_user_signers
 from monkey.spec.project.provider import parse_provider
 from monkey_stacks.aws.api.errors import translate_errors
 from monkey_stacks.aws.fleet import make_fleet
@@ -51,5 +52,5 @@ def test_a_disk_that_the_image_makes_larger_is_noted(disk: int, gibibytes: int, 
 def test_where_a_secret_is_can_be_pasted_into_monkey_yaml() -> None:
     provider = parse_provider({"type": "aws", "region": "eu-central-1", "instance_type": "m5.large"})
     with pytest.raises(FleetError) as caught:
-        make_fleet("cloud", provider, "p", "s3://b", lambda: None).check_secrets(["TOK"])
+        make_fleet("cloud", provider, "p", "s3://b", lambda: None, load_user_signers).check_secrets(["TOK"])
     assert (caught.value.hint or "").startswith("write secrets: {TOK: ssm:/PATH} beside type: aws in monkey.yaml")

@@ -49,6 +49,16 @@ def test_another_counts_once_it_is_trusted_and_no_longer_than_that(tmp_path: Pat
         signers.check(PLACE, BY_BOB)
 
 
+def test_a_plan_makes_no_key_and_names_no_owner_without_one(tmp_path: Path) -> None:
+    signers = load(tmp_path)
+    add_signer(tmp_path / "allowed_signers", AllowedSigner("bob", BOB.public))
+    there = sorted(tmp_path.iterdir())
+    planned = signers.format_for_plan()
+    assert planned.startswith("bob ") and planned.count("\n") == 1 and sorted(tmp_path.iterdir()) == there
+    told = signers.format_for_machine()
+    assert told == signers.format_for_plan() and told.endswith(planned) and told.startswith("owner ")
+
+
 def test_a_key_that_another_process_makes_is_found(tmp_path: Path) -> None:
     signers = load(tmp_path)
     key = UserKeyFile(tmp_path, {}).open()

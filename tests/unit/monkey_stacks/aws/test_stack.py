@@ -41,9 +41,10 @@ def test_a_stack_is_of_one_place_in_one_bucket() -> None:
 
 
 def test_a_machine_is_outdated_by_all_but_the_agents_code() -> None:
-    def made(cloud: CloudSettings, bundle: str = "b", max_slots: int | None = None) -> str:
+    def made(cloud: CloudSettings, bundle: str = "b", max_slots: int | None = None, signers: str = "alice") -> str:
         provider = Provider("aws", max_slots, cloud=cloud)
-        said = machine_settings.make_settings(provider, name_stack(URL, "digits", "cloud"), URL, bundle, "group")
+        stack = name_stack(URL, "digits", "cloud")
+        said = machine_settings.make_settings(provider, stack, URL, bundle, "group", signers)
         return machine_settings.hash_machine_inputs(cloud, IMAGE.id, said)
 
     one = made(CLOUD)
@@ -52,7 +53,8 @@ def test_a_machine_is_outdated_by_all_but_the_agents_code() -> None:
     )
     others = [made(replace(CLOUD, disk=1)), made(replace(CLOUD, spot=True)), made(CLOUD, max_slots=3)]
     others += [made(replace(CLOUD, secrets={"A": "ssm:/a"})), made(replace(CLOUD, orphan_timeout=200))]
-    assert len({one, *others}) == 6
+    others += [made(CLOUD, signers="alice\nbob")]
+    assert len({one, *others}) == 7
 
 
 @pytest.mark.parametrize(

@@ -63,18 +63,23 @@ def test_a_stack_is_of_one_place_in_one_bucket() -> None:
 
 def test_a_machine_is_outdated_by_all_but_the_agents_code_and_its_end() -> None:
     def made(
-        cloud: CloudSettings, bundle: str = "b", max_slots: int | None = None, zones: tuple[str, ...] = ("b", "a")
+        cloud: CloudSettings,
+        bundle: str = "b",
+        max_slots: int | None = None,
+        zones: tuple[str, ...] = ("b", "a"),
+        signers: str = "alice",
     ) -> str:
         provider = Provider("gcp", max_slots, cloud=cloud)
-        said = machine_settings.make_settings(provider, name_stack(URL, "digits", "cloud"), URL, bundle, "group")
+        stack = name_stack(URL, "digits", "cloud")
+        said = machine_settings.make_settings(provider, stack, URL, bundle, "group", signers)
         return machine_settings.hash_machine_inputs(cloud, IMAGE.id, said, zones)
 
     one = made(CLOUD)
     assert one == made(CLOUD, "another") == made(replace(CLOUD, max_instances=9, prices={"x": 1}))
     others = [made(replace(CLOUD, disk=1)), made(replace(CLOUD, spot=True)), made(CLOUD, max_slots=3)]
     others += [made(replace(CLOUD, secrets={"A": "a"})), made(replace(CLOUD, orphan_timeout=200))]
-    others += [made(CLOUD, zones=("a",))]
-    assert len({one, *others}) == 7 and one == made(CLOUD, zones=("a", "b"))
+    others += [made(CLOUD, zones=("a",)), made(CLOUD, signers="alice\nbob")]
+    assert len({one, *others}) == 8 and one == made(CLOUD, zones=("a", "b"))
 
 
 def test_machines_end_at_the_time_of_their_sweeps_and_none_is_replaced_for_a_minute() -> None:

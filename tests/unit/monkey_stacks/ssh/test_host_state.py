@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -12,7 +13,14 @@ from monkey_stacks.ssh.host_state import HostAgent, HostPlan, ObservedHost, list
 from monkey_stacks.ssh.remote.agents import digest_secret
 
 KEY = "00" * 16
-WANTED = HostPlan("s3://bucket", "shop", "lab", secrets={"TOKEN": "t"}, credentials={"AWS_SECRET_ACCESS_KEY": "k"})
+WANTED = HostPlan(
+    "s3://bucket",
+    "shop",
+    "lab",
+    secrets={"TOKEN": "t"},
+    credentials={"AWS_SECRET_ACCESS_KEY": "k"},
+    signers="owner ssh-ed25519 A\n",
+)
 AGENT = HostAgent(
     number=1,
     bundle="b",
@@ -43,6 +51,7 @@ SEEN = ObservedHost(
     orphans=(),
     secrets=(KEY, {name: digest_secret(KEY, line) for name, line in WANTED.secret_lines.items()}),
     key="",
+    signers=sha256(WANTED.signers.encode()).hexdigest(),
 )
 
 
@@ -57,6 +66,8 @@ def test_nothing_differs() -> None:
         (SEEN, replace(WANTED, max_slots=3), "b", ("other settings",)),
         (SEEN, replace(WANTED, credentials={}), "b", ("other credentials",)),
         (SEEN, replace(WANTED, secrets={"TOKEN": "u"}), "b", ("other secrets",)),
+        (SEEN, replace(WANTED, signers="owner ssh-ed25519 B\n"), "b", ("other signers",)),
+        (replace(SEEN, signers=""), WANTED, "b", ("other signers",)),
         (replace(SEEN, linger=False), WANTED, "b", ("kept alive by systemd, not by cron",)),
         (replace(SEEN, linger=False, cron=False), WANTED, "b", ("kept alive by systemd, not by detached",)),
         (

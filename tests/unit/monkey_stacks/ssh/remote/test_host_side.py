@@ -5,17 +5,30 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import stat
 import subprocess
 import sys
 import tarfile
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from monkey_stacks.ssh.remote.host_setup import StoreUnreachableHere, _check_store, _lacks, _leftovers, remove_agents
+from monkey.signing.allowed_signers import AllowedSigner
+from monkey.signing.entry_signers import load_agent_signers
+from monkey.signing.signer_list import OWNER
+from monkey_stacks.ssh.remote.host_setup import (
+    StoreUnreachableHere,
+    _check_store,
+    _lacks,
+    _leftovers,
+    prepare_store_access,
+    remove_agents,
+)
 from monkey_stacks.ssh.remote.keep_alive import find_units, list_units, name_unit
 from monkey_stacks.ssh.remote.paths import FleetDirectory, hold_lock
+from tests.signing import make_key
 
 
 @pytest.mark.parametrize(
@@ -49,6 +62,26 @@ def test_what_installers_fetch_lies_with_all_else_unless_the_user_says_where(
 
 def test_a_store_in_a_directory_is_looked_at(tmp_path: Path) -> None:
     assert _lacks(str(tmp_path)) == "" and _lacks(f"{tmp_path}/none") == f"there is no directory {tmp_path}/none"
+
+
+def test_the_list_of_signers_is_written_whole_and_no_other_user_can_change_it(tmp_path: Path) -> None:
+    place, alice = FleetDirectory(str(tmp_path), "fleet"), AllowedSigner(OWNER, make_key().public)
+    asked: dict[str, Any] = {"kept": [], "secrets": {}, "ssh": None, "signers": f"{alice.line}\n"}
+    assert place.hash_signers() == ""
+    prepare_store_access(place, asked)
+    assert place.hash_signers() == sha256(asked["signers"].encode()).hexdigest()
+    assert stat.S_IMODE(place.signers.stat().st_mode) == 0o600
+    assert place.arguments == ["--cache", str(place.cache), "--signers", str(place.signers)]
+    agent = load_agent_signers(place.signers)
+    before = place.signers.stat().st_ino
+    bob = AllowedSigner("bob", make_key(2).public)
+    prepare_store_access(place, {**asked, "signers": f"{alice.line}\n{bob.line}\n"})
+    assert place.signers.stat().st_ino != before, "a reader sees the old list, or the new one"
+    assert agent.refresh() and [signer.name for signer in agent.signers] == [OWNER, "bob"]
+    place.signers.chmod(0o666)
+    assert place.hash_signers() == "", "no agent would take it, so it is written again"
+    prepare_store_access(place, asked)
+    assert place.hash_signers() and agent.refresh() and len(agent.signers) == 1
 
 
 INSTALL = """
