@@ -13,6 +13,7 @@ from monkey.apply.inspect.instances import _rows
 from monkey.errors import FleetError
 from monkey.fleet.fleet_records import Instance
 from monkey.plan.change import MachineChange
+from monkey.signing.entry_signers import load_user_signers
 from monkey.spec.project.provider import parse_provider
 from monkey.store.memory import MemoryStore
 from monkey.store.store_port import Store
@@ -64,7 +65,8 @@ class KnownFleet(CloudFleet):
 def fleet(kind: Callable[..., Any], entry: dict[str, Any], **more: Any) -> KnownFleet:
     store: Store = MemoryStore()
     provider = parse_provider(entry)
-    return KnownFleet("cloud", provider, "shop", lambda: store, kind("cloud", provider, "shop", "gs://b", **more))
+    api = kind("cloud", provider, "shop", "gs://b", **more)
+    return KnownFleet("cloud", provider, "shop", lambda: store, api, load_user_signers)
 
 
 @pytest.mark.parametrize(
