@@ -19,7 +19,7 @@ from typing import Any
 from monkey.atomic_write import write_atomically
 from monkey.fleet.cloud.http_client import retry_ask
 from monkey.fleet.cloud.machine_paths import AGENT, BYE_FILES, CAUGHT, CODE, GOODBYE, STATE_ROOT
-from monkey.signing.keys.ed25519 import SEED, compute_public
+from monkey.signing.entry_signers import load_agent_signers
 from monkey.signing.machine_list import check_signers, spell_signers_key
 from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS, UNFIT
 from monkey_agent.lifecycle import draining
@@ -98,7 +98,7 @@ def fetch_signers(settings: Mapping[str, Any], path: Path = SIGNERS) -> None:
     data = retry_ask(lambda: CLOUDS[settings["cloud"]](settings).fetch(key), LATE)
     write_atomically(path, check_signers(data, sha256), mode=0o644)
     # An image may have a newer Python than those for which the bundle has compiled modules: said now, not by the agent.
-    compute_public(bytes(SEED))
+    load_agent_signers(path)
 
 
 def _make_user() -> None:
