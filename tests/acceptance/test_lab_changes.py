@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import pytest
 
 from tests.acceptance.lab_site import LabSite, holding, lines
 from tests.acceptance.shop import until
 from tests.acceptance.site import LEDGER
+from tests.signing import make_key
 
 pytestmark = pytest.mark.slow
 NAMES = ("h1", "h2", "h3")
@@ -125,6 +127,37 @@ def test_secrets_are_on_hosts_and_nowhere_else(lab_site: LabSite) -> None:
         assert found and all(path.endswith("/secrets") for path in found)
     site.run("destroy", "-y")
     assert not any(holding(value, host.home) for value in values.values())
+
+
+def test_whom_hosts_obey_is_changed_by_the_next_apply_and_interrupts_nothing(lab_site: LabSite, tmp_path: Path) -> None:
+    site = lab_site
+    (host,) = site.hosts("h3")
+    site.shop.env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    ledger = site.ledger(host)
+    ledger.hold()
+    site.providers("h3", max_slots=1)
+    site.sweep(jobs=2)
+    site.run("plan")
+    assert not list(tmp_path.rglob("signing_key")), "a plan makes no key"
+    site.apply()
+    until(lambda: ledger.executions == 1, "the host works for who applied")
+    seen = site.observe("h3").agents
+    site.run("trust", make_key(2, "bob@lab").public.line, "--name", "bob")
+    assert lines(site.run("plan"), "lab/h3") == ["~ lab/h3: other signers"]
+    (path,) = (host.home / ".monkey").glob("hosts/*/*/signers")
+    assert "bob" not in path.read_text(), "until the next apply, a host obeys whom it obeyed"
+    assert lines(site.apply(), "lab: h3: updated")
+    assert [line.split()[0] for line in path.read_text().splitlines()] == ["owner", "bob"]
+    assert host.within("stat", "-c", "%a %U", f"/{path.relative_to(host.root)}") == "600 worker\n"
+    assert site.observe("h3").agents == seen, "the agent reads the list again by itself"
+    path.chmod(0o666)
+    assert lines(site.run("plan"), "lab/h3") == ["~ lab/h3: other signers"], "others may have changed it"
+    site.run("trust", "--remove", "bob")
+    site.apply()
+    assert path.read_text().startswith("owner ") and "bob" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    ledger.release()
+    until(lambda: [row["state"] for row in site.rows()] == ["succeeded"] * 2, "all jobs end")
 
 
 def test_one_queue_for_machines_here_and_there(lab_site: LabSite) -> None:
