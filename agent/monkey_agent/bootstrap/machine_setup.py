@@ -66,7 +66,7 @@ def prepare_machine(settings: Mapping[str, Any], name: str, bundle: Path) -> Non
 
     Raises SigningError, ApiError, ApiDown, OSError, CalledProcessError.
     """
-    fetch_signers(settings)
+    write_signers(settings)
     uv = bundle / "tools/uv"
     if uv.exists():
         uv.chmod(0o755)
@@ -88,7 +88,7 @@ def prepare_machine(settings: Mapping[str, Any], name: str, bundle: Path) -> Non
     )
 
 
-def fetch_signers(settings: Mapping[str, Any], path: Path = SIGNERS) -> None:
+def write_signers(settings: Mapping[str, Any], path: Path = SIGNERS) -> None:
     """Write the list of signers, of which user data has the hash, where only root can change it: jobs could otherwise.
 
     Raises SigningError where the store has another list, ApiError, ApiDown, OSError.

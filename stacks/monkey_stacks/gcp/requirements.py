@@ -76,14 +76,17 @@ def find_requirements(
         subnetwork=subnetwork,
         bucket=where.bucket,
         prefix=where.prefix,
-        secrets=tuple(
-            sorted({desired_resources.spell_secret_path(each, cloud.gcp_project) for each in cloud.secrets.values()})
-        ),
+        secrets=_list_secret_paths(cloud),
         user_data=write_user_data(said),
         made=machine_settings.hash_machine_inputs(cloud, image.id, said, zones),
         until=desired_resources.find_end_time(expires, known),
     )
     return GcpRequirements(found, (machine,), bundle)
+
+
+def _list_secret_paths(cloud: CloudSettings) -> tuple[str, ...]:
+    paths = {desired_resources.spell_secret_path(each, cloud.gcp_project) for each in cloud.secrets.values()}
+    return tuple(sorted(paths))
 
 
 def _network(account: GcpAccount, cloud: CloudSettings) -> tuple[str, str]:

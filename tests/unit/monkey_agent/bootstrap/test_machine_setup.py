@@ -51,7 +51,7 @@ def test_the_list_that_user_data_announce_is_what_the_agent_reads(
     put(bucket, LIST)
     path = tmp_path / "signers"
     for _ in range(2):
-        machine_setup.fetch_signers(settings, path)
+        machine_setup.write_signers(settings, path)
         assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert [signer.name for signer in load_agent_signers(path).signers] == [OWNER, "bob"]
 
@@ -63,11 +63,11 @@ def test_another_list_is_refused_and_the_one_that_was_there_stays(
     path.write_text("before")
     put(bucket, LIST.replace("bob", "eve"))
     with pytest.raises(SigningError, match="is another list of signers"):
-        machine_setup.fetch_signers(settings, path)
+        machine_setup.write_signers(settings, path)
     assert path.read_text() == "before"
     bucket.objects.delete(f"team/{spell_signers_key(hash_signers(LIST))}")
     with pytest.raises(ApiError, match="404"):
-        machine_setup.fetch_signers(settings, path)
+        machine_setup.write_signers(settings, path)
     assert path.read_text() == "before"
 
 
