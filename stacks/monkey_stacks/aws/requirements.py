@@ -41,10 +41,7 @@ def find_requirements(
     known: Iterable[StateResource],
     signers: str,
 ) -> AwsRequirements:
-    """Return what a fleet is to be, now; `known`: the state; `signers`: the list for its machines.
-
-    Raises FleetError, StoreError.
-    """
+    """Return what a fleet is to be; `known`: the state, `signers`: for its machines. Raises FleetError, StoreError."""
     cloud = provider.rented
     known = list(known)
     check_region(cloud.region, known, stack.fleet)

@@ -44,10 +44,7 @@ def find_requirements(
     expires: float | None,
     signers: str,
 ) -> GcpRequirements:
-    """Return what a fleet is to be, now; `known`: the state; `signers`: the list for its machines.
-
-    Raises FleetError, StoreError.
-    """
+    """Return what a fleet is to be; `known`: the state, `signers`: for its machines. Raises FleetError, StoreError."""
     cloud = provider.rented
     check_place(cloud, known, stack.fleet)
     offer = catalog.read_machine_type(account, cloud.types[0])
