@@ -69,9 +69,8 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
     signers = load_agent_signers(asked.signers) if asked.signers else load_user_signers()
     machine = _machine(asked)
     foreign = BusyGpus() if asked.gpus == "auto" and machine.gpus else None
-    cache = asked.cache or open_cache_home()
+    cache, errors = asked.cache or open_cache_home(), UnexpectedErrors(_say)
     room = DiskSpaceGuard([home.directory, cache])
-    errors = UnexpectedErrors(_say)
     runner = LocalRunner(
         store,
         Keys(asked.project),

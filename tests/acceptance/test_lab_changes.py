@@ -10,7 +10,6 @@ import pytest
 from tests.acceptance.lab_site import LabSite, holding, lines
 from tests.acceptance.shop import until
 from tests.acceptance.site import LEDGER
-from tests.signing import make_key
 
 pytestmark = pytest.mark.slow
 NAMES = ("h1", "h2", "h3")
@@ -142,7 +141,7 @@ def test_whom_hosts_obey_is_changed_by_the_next_apply_and_interrupts_nothing(lab
     site.apply()
     until(lambda: ledger.executions == 1, "the host works for who applied")
     seen = site.observe("h3").agents
-    site.run("trust", make_key(2, "bob@lab").public.line, "--name", "bob")
+    site.run("trust", make_public(2, "bob@lab").line, "--name", "bob")
     assert lines(site.run("plan"), "lab/h3") == ["~ lab/h3: other signers"]
     (path,) = (host.home / ".monkey").glob("hosts/*/*/signers")
     assert "bob" not in path.read_text(), "until the next apply, a host obeys whom it obeyed"

@@ -111,6 +111,25 @@ def test_several_things_at_once_are_listed_by_kind_with_what_to_do(shop: Shop, s
     assert verify(shop, job)["checked"]["outputs"] == 1, "push sent what was named"
 
 
+def test_a_revision_that_was_changed_is_named(shop: Shop, store: Path) -> None:
+    write_sweep(shop)
+    shop.run("apply")
+    revision = store / "projects/shop/sweeps/sweep/00000001"
+    with kept(revision):
+        written = json.loads(revision.read_bytes())
+        written["table"]["columns"]["i"]["values"][0] = 1000
+        signature = written.pop("signature")
+        revision.write_text(json.dumps({**written, "signature": signature}, separators=(",", ":")))
+        said = shop.run("verify", "sweep", code=1).stderr
+        assert "sweeps/sweep/00000001: skipped" in said and "its signature does not fit" in said
+        # By somebody who is trusted: the parameters are compared with the jobs' ids, too.
+        place = EntryPlace(json.loads((store / "format").read_text())["id"], "shop", "sweep", 1, "")
+        body = json.dumps(written, separators=(",", ":"), ensure_ascii=False).encode()
+        revision.write_bytes(load_user_signers(environ=shop.env).sign(place, body))
+        (wrong,) = verify(shop, code=1)["wrong"]
+        assert wrong["key"].endswith("sweeps/sweep/00000001") and "the parameters" in wrong["expected"]
+
+
 def test_the_log_of_a_job_is_held_against_its_files_and_the_journal(shop: Shop, store: Path) -> None:
     write_sweep(shop)
     shop.run("apply")
@@ -129,20 +148,6 @@ def test_the_log_of_a_job_is_held_against_its_files_and_the_journal(shop: Shop, 
             end.write_text(json.dumps({**entry, **change}))
             (wrong,) = verify(shop, job, code=1)["wrong"]
             assert "a journal" in wrong["found"], change
-    revision = store / "projects/shop/sweeps/sweep/00000001"
-    with kept(revision):
-        written = json.loads(revision.read_bytes())
-        written["table"]["columns"]["i"]["values"][0] = 1000
-        signature = written.pop("signature")
-        revision.write_text(json.dumps({**written, "signature": signature}, separators=(",", ":")))
-        said = shop.run("verify", "sweep", code=1).stderr
-        assert "sweeps/sweep/00000001: skipped" in said and "its signature does not fit" in said
-        # By somebody who is trusted: the parameters are compared with the jobs' ids, too.
-        place = EntryPlace(json.loads((store / "format").read_text())["id"], "shop", "sweep", 1, "")
-        body = json.dumps(written, separators=(",", ":"), ensure_ascii=False).encode()
-        revision.write_bytes(load_user_signers(environ=shop.env).sign(place, body))
-        (wrong,) = verify(shop, code=1)["wrong"]
-        assert wrong["key"].endswith("sweeps/sweep/00000001") and "the parameters" in wrong["expected"]
     for spoil in (cut, Path.unlink):
         with kept(end):
             spoil(end)

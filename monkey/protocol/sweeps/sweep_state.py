@@ -163,8 +163,8 @@ def _add_recipe(known: tuple[EarlierRecipe, ...], revision: Revision, number: in
 def judge_entry(state: SweepState, keys: Keys, store: str, signers: EntrySigners, data: bytes) -> SweepState:
     """Return the state after one more entry, whatever its bytes are: this alone decides whether an entry counts.
 
-    One that is ill-formed, of a kind that is not known, unsigned, or signed for another place or by a key that is not
-    trusted, changes nothing but `head`, `digest` and `skipped_entries`. `store`: the id of the store.
+    One that is ill-formed, or of a kind that is not known, changes nothing but `head`, `digest` and `skipped_entries`.
+    Nor does one that is unsigned, or signed for another place or by a key that is not trusted. `store`: the store's id.
     """
     place = locate_next(state, keys, store)
     key, state = keys.sweep_log(state.name) + spell_number(place.number), replace(state, digest=hash_entry(data))
