@@ -10,6 +10,7 @@ import pytest
 from tests.acceptance.lab_site import LabSite, holding, lines
 from tests.acceptance.shop import until
 from tests.acceptance.site import LEDGER
+from tests.signing import make_public
 
 pytestmark = pytest.mark.slow
 NAMES = ("h1", "h2", "h3")
