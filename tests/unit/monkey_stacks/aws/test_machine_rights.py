@@ -114,7 +114,7 @@ OTHERS = (
     *("projects/shop/sweeps/s/00000002", "projects/shop/idle/lab/s/00000001"),
     *("projects/shop/adoptions/00000001", "projects/shop/watch/me", "projects/shop/anything"),
     *("projects/shop-2/jobs/1/00000000", "projects/a/machines/x"),
-    *("code/1.tar.gz", "bundle/1", "files/md5/1", "format"),
+    *("code/1.tar.gz", "bundle/1", "signers/1", "files/md5/1", "format"),
 )
 
 

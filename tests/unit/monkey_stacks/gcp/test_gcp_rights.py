@@ -36,7 +36,7 @@ OTHERS = (
     ),
 )
 #: Keys of the store that it reads at most, and those that it may not even read.
-SHARED = ("code/1.tar.gz", "bundle/1", "files/md5/1", "format")
+SHARED = ("code/1.tar.gz", "bundle/1", "signers/1", "files/md5/1", "format")
 HIDDEN = ("projects/shop/machines/cloud/state/.pulumi/x", "projects/shop-2/bell", "projects/a/machines/x")
 
 
