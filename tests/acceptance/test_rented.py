@@ -176,8 +176,8 @@ def cut_off(renting: Renting, machine: Rented) -> None:
     # No monkey.yaml says less than two minutes.
     script = machine.root / "opt/monkey/machine.py"
     text = script.read_text()
-    assert text.count('"orphan_timeout": 900.0') == 1
-    script.write_text(text.replace('"orphan_timeout": 900.0', '"orphan_timeout": 20.0'))
+    assert text.count('"orphan_timeout":900.0') == 1
+    script.write_text(text.replace('"orphan_timeout":900.0', '"orphan_timeout":20.0'))
     machine.cut()
     machine.systemctl("restart", "monkey-watch")
     renting.until(lambda: not machine.runs, "who is cut off ends")
