@@ -23,6 +23,7 @@ DEARER = {
     "tests/simulation/test_protocol.py::test_a_few_seeds_break_nothing_and_replay": "a short simulation",
     "tests/unit/cli/test_cloud_setup.py": "imports the clouds' libraries",
     "tests/unit/transfer/code/test_code_snapshot.py::test_a_file_that_is_written": "reads until a writer has its turn",
+    "tests/unit/monkey_agent/test_deep_trees.py": "walks a thousand directories deep",
     "tests/unit/test_house": "reads all of the source",
 }
 

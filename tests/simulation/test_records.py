@@ -9,7 +9,7 @@ from tests.simulation.world import Mutant, Weather
 
 RECORDS = Weather(records=True, jobs=(5, 200), pause_every=150)
 #: Runs of a quick test.
-FEW = 3
+FEW = 2
 #: A run that saw none of these has not tested what it says.
 MUST_SEE = ("crash", "takeover", "resumed from a checkpoint", "records of several attempts")
 
