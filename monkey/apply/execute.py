@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -45,10 +46,11 @@ async def execute_plan(
     done it itself.
 
     Raises EndpointRefused, DatasetError where a dataset changes meanwhile, NotADescendant (unless `rollback`),
-    ConcurrentApply where another apply revised the sweep differently, FleetError, StoreError.
+    ConcurrentApply where another apply revised the sweep differently, SigningError, FleetError, StoreError.
     """
     if not rollback:
         check_descent(plan)
+    await asyncio.to_thread(world.signers.open_key)  # what cannot be signed is not begun
     check_endpoints(world.project, list_report_endpoints(world.project))
     by_name = {want.desired.name: want for want in wanted}
     for sweep in plan.sweeps:

@@ -119,7 +119,8 @@ class SweepPlan:
         """Return whether an apply must append a revision."""
         jobs = self.jobs
         asked = jobs.new or jobs.stale or jobs.removed or jobs.elsewhere or jobs.kept_states.get("adopted")
-        return self.first or bool(asked or self.settings)
+        foreign = self.observed is not None and self.observed.foreign
+        return self.first or foreign or bool(asked or self.settings)
 
     @property
     def unmarked(self) -> tuple[str, ...]:

@@ -256,6 +256,10 @@ def _collect_notes(want: DesiredSweep, seen: ObservedSweep, jobs: JobChanges) ->
     notes = []
     fail_fast = seen.applied is not None and seen.applied.settings.fail_fast
     at = SweepSituation(want.name, len(seen.failed), fail_fast=fail_fast, lacks_data=seen.lacks_data)
+    if seen.foreign:
+        notes.append(
+            f"no signer whom you trust applied revision {seen.applied_at}: apply signs a new one, which runs here"
+        )
     if seen.paused:
         notes.append(f"paused: nothing runs before `monkey resume {want.name}`")
     if seen.over and seen.unfinished and seen.cancelled is None and seen.expires is not None:

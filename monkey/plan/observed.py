@@ -43,6 +43,8 @@ class ObservedSweep:
     applied: AppliedRevision | None = None
     #: Which entry `applied` is.
     applied_at: int = 0
+    #: Was it applied by nobody who is trusted here? Then no machine of ours runs it.
+    foreign: bool = False
     paused: bool = False
     #: Why it was cancelled; None where it was not.
     cancelled: str | None = None

@@ -6,6 +6,7 @@ alone counts: its line with the name `owner` is the key of the user who rented t
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +17,8 @@ from typing import NamedTuple
 from monkey.config_directory import locate_config_directory
 from monkey.errors import SigningError
 from monkey.signing.allowed_signers import AllowedSigner, read_allowed_signers
-from monkey.signing.errors import UnknownSigner
+from monkey.signing.errors import UnknownSigner, Unsigned
+from monkey.signing.keys.private_key import PrivateKey
 from monkey.signing.keys.public_key import PublicKey
 from monkey.signing.keys.user_key import UserKeyFile
 from monkey.signing.secret_grants import GRANTS_FILE, SecretGrants
@@ -38,6 +40,10 @@ class Signer(NamedTuple):
     is_owner: bool
 
 
+#: Who signed, or did not sign, an entry that only counts for readers of strangers' entries.
+STRANGER = Signer("", "", is_owner=False)
+
+
 class EntrySigners:
     """The keys that this process trusts, and its own where it has one. Threads may share it."""
 
@@ -52,17 +58,30 @@ class EntrySigners:
         self._stamps: list[_Stamp] = []
         self._trusted: dict[bytes, AllowedSigner] = {}
         self._grants: SecretGrants
+        self._valid: frozenset[bytes] = frozenset()
+        self._reads_strangers = False
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read list, grants and key again if their files changed; return whether they had. Raises SigningError."""
+        """Read list, grants and key again if their files changed; return whether other entries may count now.
+
+        They also do as a key's time comes, or is over. Raises SigningError.
+        """
         grants = self._path.with_name(GRANTS_FILE)
         stamps = [_stamp_file(path) for path in (self._path, grants, *([self._own.path] if self._own else []))]
         if stamps == self._stamps:
-            return False
+            return self._count_valid()
         self._trusted, self._grants = {signer.key.raw: signer for signer in self._read()}, SecretGrants(grants)
         self._stamps = stamps
+        self._count_valid()
         return True
+
+    def _count_valid(self) -> bool:
+        """Note whose time has come and is not over; return whether that changed."""
+        now = self._clock()
+        valid = frozenset(raw for raw, signer in self._trusted.items() if signer.is_valid(now))
+        changed, self._valid = valid != self._valid, valid
+        return changed
 
     @property
     def signers(self) -> list[AllowedSigner]:
@@ -70,7 +89,24 @@ class EntrySigners:
         return sorted(self._trusted.values(), key=lambda signer: signer.name != OWNER)
 
     def check(self, place: EntryPlace, data: bytes) -> Signer:
-        """Return who signed this entry for this place. Raises Unsigned, BadSignature, UnknownSigner."""
+        """Return who signed this entry for this place. Raises Unsigned, BadSignature, UnknownSigner.
+
+        A copy that reads strangers returns STRANGER for entries that are unsigned, or signed by an unknown key.
+        """
+        try:
+            return self._check(place, data)
+        except (Unsigned, UnknownSigner):
+            if self._reads_strangers:
+                return STRANGER
+            raise
+
+    def read_strangers(self) -> EntrySigners:
+        """Return a copy for those who look at what others did, and obey none of it. It hears of no changed list."""
+        copied = copy.copy(self)
+        copied._reads_strangers = True
+        return copied
+
+    def _check(self, place: EntryPlace, data: bytes) -> Signer:
         digest = hashlib.sha256(place.spell() + b"\n")
         digest.update(data)
         found = digest.digest()
@@ -88,11 +124,15 @@ class EntrySigners:
 
     def sign(self, place: EntryPlace, body: bytes) -> bytes:
         """Return the entry, signed by the user's own key, which is made if there is none. Raises SigningError."""
+        return sign_entry(self.open_key(), place, body)
+
+    def open_key(self) -> PrivateKey:
+        """Return the user's own key, which is made if there is none. Raises SigningError."""
         if self._own is None:
             raise SigningError("this machine has no key to sign with", hint="give the order on your own machine")
         key = self._own.open()
         self.refresh()
-        return sign_entry(key, place, body)
+        return key
 
     def format_for_machine(self) -> str:
         """Return the list for a rented machine: who is trusted here, with our own key as its owner's. SigningError."""
@@ -111,7 +151,7 @@ class EntrySigners:
     def _identify(self, key: PublicKey) -> Signer:
         signer = self._trusted.get(key.raw)
         if signer is None:
-            hint = f"`monkey trust '{key.line}' --name NAME` would trust it"
+            hint = f"`monkey trust '{key.line}' --name NAME` lets its owner run code as you: compare it with them first"
             raise UnknownSigner(f"it is signed by a key that is not trusted here: {key.fingerprint}; {hint}")
         if not signer.is_valid(self._clock()):
             raise UnknownSigner(f"it is signed by {signer.name}, whose key does not count now: {key.fingerprint}")

@@ -31,7 +31,7 @@ class EntryPlace(NamedTuple):
     project: str
     sweep: str
     number: int
-    #: The SHA-256 (hex) of all bytes of the entry before, signature included; "" for the first.
+    #: What `chain_entry` made of all entries before, signatures included; "" for the first.
     before: str
 
     def spell(self) -> bytes:
@@ -39,9 +39,12 @@ class EntryPlace(NamedTuple):
         return _ENCODER.encode(self._asdict()).encode()
 
 
-def hash_entry(data: bytes) -> str:
-    """Return what the next entry's place says in `before`."""
-    return hashlib.sha256(data).hexdigest()
+def chain_entry(before: str, data: bytes) -> str:
+    """Return what the next entry's place says in `before`: a SHA-256 (hex) over this entry and all before it.
+
+    So an altered entry voids all that follow it: no later order can take effect on an earlier revision.
+    """
+    return hashlib.sha256(before.encode() + b"\n" + data).hexdigest()
 
 
 def sign_entry(key: PrivateKey, place: EntryPlace, body: bytes) -> bytes:
@@ -58,7 +61,9 @@ def check_signature(place: EntryPlace, data: bytes) -> PublicKey:
     if found is None:
         if b'"signature":' in data[-_TAIL_BYTES:]:
             raise BadSignature("its signature is not its last field, or not written as monkey writes it")
-        raise Unsigned("it is not signed")
+        raise Unsigned(
+            "it is not signed: an earlier version wrote it, or a stranger; applying the sweep again signs it"
+        )
     try:
         blob = base64.b64decode(found[1], validate=True)
     except ValueError as exc:

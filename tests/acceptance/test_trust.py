@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def test_work_of_somebody_else_runs_here_once_their_key_is_trusted(
     assert alice.ledger.executions == 4 and bob.ledger.executions == began, "his work did not run on her machine"
     said = alice.run("status").stdout
     assert "sweeps/bob/00000001: skipped" in said
+    assert alice.json("list", "jobs", "bob") and alice.run("results", "bob"), "she may read what she does not run"
+    assert "there is no sweep 'bob'" in alice.run("pause", "bob", code=1).stderr
     offered = re.search(r"`(monkey trust \'ssh-ed25519 [^`]*)`", said)
     assert offered, said
     words = shlex.split(offered[1].replace("NAME", "bob"))
@@ -56,7 +59,29 @@ def test_work_of_somebody_else_runs_here_once_their_key_is_trusted(
     alice.run("apply", "--detach")
     until(lambda: alice.states("bob") == {"succeeded": 2}, "her machine runs his work")
     alice.run("trust", "--remove", "bob")
-    assert "bob" not in {one["name"] for one in alice.json("status")["sweeps"] if one["states"]}
+    assert "sweeps/bob/00000001: skipped" in alice.run("status").stdout
+
+
+def test_who_trusts_nobody_yet_replaces_no_newer_commit(make_shop: Callable[..., Shop], tmp_path: Path) -> None:
+    """As a CI runner with a new key does that comes late."""
+    alice, bob = make_users(make_shop, tmp_path / "store")
+    git = ["git", "-C", str(alice.root), "-c", "user.name=a", "-c", "user.email=a@b"]
+    (alice.root / ".gitignore").write_text(".monkey/\n")
+    subprocess.run([*git, "init", "-q"], check=True)
+    for commit, jobs in (("one", 1), ("two", 2)):
+        alice.spec(jobs=jobs)
+        subprocess.run([*git, "add", "-A"], check=True)
+        subprocess.run([*git, "commit", "-qm", commit], check=True)
+        alice.run("apply")
+    shutil.rmtree(bob.root)
+    subprocess.run(["git", "clone", "-q", str(alice.root), str(bob.root)], check=True)
+    said = bob.run("plan").stdout
+    assert "no signer whom you trust applied revision 2: apply signs a new one, which runs here" in said, said
+    subprocess.run(["git", "-C", str(bob.root), "reset", "-q", "--hard", "HEAD~1"], check=True)
+    assert "does not descend from it" in bob.run("apply", code=1).stderr
+    subprocess.run(["git", "-C", str(bob.root), "pull", "-q"], check=True)
+    assert "sweep: revision 3 appended" in bob.run("apply").stdout
+    assert "nothing to do" in bob.run("apply").stdout and alice.ledger.executions == 2
 
 
 def test_secrets_are_named_by_their_owner(make_shop: Callable[..., Shop], tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from monkey.errors import ConcurrentApply
 from monkey.protocol.layout import spell_number
 from monkey.protocol.sweeps.stop_log import encode_pointer
-from monkey.protocol.sweeps.sweep_state import StopPointer
-from monkey.signing.signed_entry import EntryPlace, hash_entry, sign_entry
+from monkey.protocol.sweeps.sweep_state import StopPointer, locate_next
+from monkey.signing.signed_entry import sign_entry
 from monkey.spec.job.job_table import JobTable
 from tests.signing import SIGNERS, make_key
 from tests.simulation.body import KEYS, job_id
@@ -68,8 +68,7 @@ class Garbage:
         n = next(n for n in range(1, 10_000) if log + spell_number(n) not in objects)
         first, _ = objects[log + spell_number(self.random.randint(1, n - 1))]
         other, _ = objects[KEYS.sweep_log("a" if sweep == "b" else "b") + spell_number(1)]
-        before = hash_entry(objects[log + spell_number(n - 1)][0])
-        place = EntryPlace("", KEYS.project, sweep, n, before)
+        place = locate_next(self.world.endings.states[sweep], KEYS, "")
         order = self.random.choice([*ORDERS, self._forge_revision(sweep)])
         entries = {
             "entry replayed": self.random.choice([first, other]),

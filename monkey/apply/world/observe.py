@@ -103,6 +103,7 @@ def _sweep(view: SweepView, snapshot: StoreSnapshot) -> ObservedSweep:
         head=state.head,
         applied=state.revision,
         applied_at=state.revision_at,
+        foreign=state.is_foreign,
         paused=state.paused,
         cancelled=state.cancelled,
         goal=state.goal,

@@ -68,6 +68,10 @@ def _add(path: Path, said: str, name: str | None) -> None:
     signer = AllowedSigner(name or key.comment, key)
     added = add_signer(path, signer)
     click.echo(f"{'trusted from now on' if added else 'trusted already'}: {_describe(signer)}")
+    if added and sum(signer.name == other.name for other in read_allowed_signers(path)) > 1:
+        click.echo(f"Another key has this name, too, and both count: `monkey trust --remove {signer.name}` takes both.")
+    if added:
+        click.echo("They can run code as you here; on SSH hosts and rented machines from your next `monkey apply` on.")
 
 
 def _read_key(said: str) -> PublicKey:

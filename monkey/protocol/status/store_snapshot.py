@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from monkey.protocol.entries import EndEntry, TornEntry
@@ -74,6 +74,9 @@ class SnapshotReader:
         self._store, self._keys, self._signers, self._wall = store, keys, signers, wall
         self._index = _PoliteIndex(store, keys)
         self._states: dict[str, SweepState] = {}
+        #: Sweeps that no trusted signer applied, as their own signers have them.
+        self._foreign: dict[str, SweepState] = {}
+        self._relaxed = signers.read_strangers()
         self._torn: set[str] = set()
         #: Agent to the newest number of its heartbeat, and the time when we saw that change.
         self._moved: dict[str, tuple[int, float]] = {}
@@ -87,10 +90,12 @@ class SnapshotReader:
         await self._index.refresh()
         if self._signers.refresh():
             self._states.clear()
+            self._foreign.clear()
+            self._relaxed = self._signers.read_strangers()
         names = await list_sweeps(self._store, self._keys) if sweeps is None else list(sweeps)
         for name in names:
             self._states[name] = await read_sweep(self._store, self._keys, self._signers, name, self._states.get(name))
-        states = [self._states[name] for name in names]
+        states = [await self._show(self._states[name]) for name in names]
         agents = [self._agent(beat) for agent, beat in self._index.beats.items() if is_agent_name(agent)]
         running, left = self._running(agents)
         now = self._wall()
@@ -119,6 +124,15 @@ class SnapshotReader:
         problems += [f"agent {agent.id}: {agent.alert}" for agent in agents if agent.alive and agent.alert]
         problems += [f"agent {agent.id}: {agent.trouble}" for agent in agents if agent.alive and agent.trouble]
         return StoreSnapshot(views, agents, problems, self._index.succeeded, queue)
+
+    async def _show(self, state: SweepState) -> SweepState:
+        """Return the state that people are shown: of a sweep that no trusted signer applied, what others did there."""
+        if state.revision is not None or not state.skipped_entries.total:
+            return state
+        known = self._foreign.get(state.name)
+        found = await read_sweep(self._store, self._keys, self._relaxed, state.name, known)
+        self._foreign[state.name] = found
+        return replace(found, skipped_entries=state.skipped_entries) if found.revision is not None else state
 
     def ship(self, agent: str) -> Mapping[str, Any]:
         """Return what an agent's newest heartbeat has of its shipment, as of the last reading."""

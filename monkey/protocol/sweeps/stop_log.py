@@ -16,7 +16,7 @@ from monkey.protocol import entry_shape
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.entry_log import EntryLog, LogTally, tally_log
 from monkey.protocol.layout import Keys, spell_number
-from monkey.protocol.sweeps.sweep_state import ProvenStop, StopPointer, SweepState, cancel_state
+from monkey.protocol.sweeps.sweep_state import ProvenStop, StopPointer, SweepState, cancel_state, forget_entries
 from monkey.protocol.sweeps.verdicts import Verdict, judge_job
 from monkey.spec.job.stop_when import find_met_rule
 from monkey.store.store_port import Store
@@ -89,9 +89,8 @@ async def read_new_stops(store: Store, keys: Keys, state: SweepState) -> SweepSt
     if read == state.stops_read and not again:
         return state
     fold_again = again or any(stop.pointer.at < state.head for stop in found)
-    start = SweepState(state.name) if fold_again else state
-    learned = replace(start, stops=(*stops, *found), stops_read=read, skipped_stops=skipped)
-    return learned if fold_again else apply_stops(learned, found)
+    learned = replace(state, stops=(*stops, *found), stops_read=read, skipped_stops=skipped)
+    return forget_entries(learned) if fold_again else apply_stops(learned, found)
 
 
 async def _recheck(store: Store, keys: Keys, stops: tuple[ProvenStop, ...]) -> tuple[tuple[ProvenStop, ...], bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator
@@ -12,10 +13,17 @@ from monkey.protocol.entry_log import Create
 from monkey.protocol.layout import Keys, is_name, spell_number
 from monkey.protocol.sweeps.revision import NumberedRevision, Revision
 from monkey.protocol.sweeps.stop_log import apply_stop, apply_stops, encode_pointer, read_new_stops, read_stop
-from monkey.protocol.sweeps.sweep_state import StopPointer, SweepState, judge_entry, locate_next, make_missing_sweep
+from monkey.protocol.sweeps.sweep_state import (
+    StopPointer,
+    SweepState,
+    forget_entries,
+    judge_entry,
+    locate_next,
+    make_missing_sweep,
+)
 from monkey.protocol.wakeup import wake_agents
 from monkey.signing.entry_signers import EntrySigners
-from monkey.signing.signed_entry import EntryPlace, hash_entry
+from monkey.signing.signed_entry import EntryPlace, chain_entry
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 
@@ -35,12 +43,24 @@ async def read_sweep(
     """
     state = known or SweepState(name)
     while True:
-        async for after in _walk_log(store, keys, signers, state):
-            state = after
+        state = await _read_entries(store, keys, signers, state)
         learned = await read_new_stops(store, keys, state) if state.can_end_itself else state
         if learned is state:
             return state
         state = learned
+
+
+async def _read_entries(store: Store, keys: Keys, signers: EntrySigners, start: SweepState) -> SweepState:
+    """Return the state after all entries that follow; the whole log is read again where one of them is skipped.
+
+    It may be that entries that were read before were removed, and others written: then it follows these.
+    """
+    state = start
+    async for after in _walk_log(store, keys, signers, start):
+        if start.head and after.skipped_entries.total > start.skipped_entries.total:
+            return await _read_entries(store, keys, signers, forget_entries(start))
+        state = after
+    return state
 
 
 async def list_revisions(store: Store, keys: Keys, signers: EntrySigners, name: str) -> list[NumberedRevision]:
@@ -73,7 +93,9 @@ async def append_revision(
     """
     body = {"kind": "revision", "nonce": secrets.token_hex(8), **revision.to_json()}
     base = keys.sweep_log(revision.sweep)
-    before = hash_entry(await store.get(base + spell_number(after))) if after else ""
+    before = ""
+    for data in await asyncio.gather(*(store.get(base + spell_number(n)) for n in range(1, after + 1))):
+        before = chain_entry(before, data)
     place = EntryPlace(store.id, keys.project, revision.sweep, after + 1, before)
     answer = await create(store, base + spell_number(place.number), signers.sign(place, _dump(body)))
     if isinstance(answer, Lost):

@@ -10,9 +10,9 @@ from monkey.protocol.entry_log import LogTally
 from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.skipped_entries import NONE_SKIPPED, SkippedEntries
 from monkey.protocol.sweeps.revision import Revision, decode_order
-from monkey.signing.entry_signers import EntrySigners, Signer
+from monkey.signing.entry_signers import STRANGER, EntrySigners, Signer
 from monkey.signing.errors import SignatureRefused
-from monkey.signing.signed_entry import EntryPlace, hash_entry
+from monkey.signing.signed_entry import EntryPlace, chain_entry
 from monkey.spec.job.recipe import EarlierRecipe
 
 #: Seconds before a sweep expires, and its jobs' grace, in which they save what they have and are released; no more
@@ -48,7 +48,7 @@ class SweepState:
     #: The entry that is the newest revision, and who signed it.
     revision_at: int = 0
     signer: Signer | None = None
-    #: What the signature of the next entry covers of entry `head`.
+    #: What the signature of the next entry covers of the entries up to `head`.
     digest: str = ""
     paused: bool = False
     #: Why it was cancelled; None when it was not.
@@ -80,6 +80,11 @@ class SweepState:
     def skipped(self) -> SkippedEntries:
         """Return the entries of both logs that count for nothing."""
         return self.skipped_entries.merge(self.skipped_stops)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Is its newest revision one that only counts for who reads entries of strangers, too?"""
+        return self.signer is not None and self.signer == STRANGER
 
     @property
     def version(self) -> tuple[int, tuple[ProvenStop, ...]]:
@@ -167,7 +172,10 @@ def judge_entry(state: SweepState, keys: Keys, store: str, signers: EntrySigners
     Nor does one that is unsigned, or signed for another place or by a key that is not trusted. `store`: the store's id.
     """
     place = locate_next(state, keys, store)
-    key, state = keys.sweep_log(state.name) + spell_number(place.number), replace(state, digest=hash_entry(data))
+    key, state = (
+        keys.sweep_log(state.name) + spell_number(place.number),
+        replace(state, digest=chain_entry(state.digest, data)),
+    )
     try:
         signer = signers.check(place, data)
         after = fold_entry(state, decode_order(key, data))
@@ -179,6 +187,12 @@ def judge_entry(state: SweepState, keys: Keys, store: str, signers: EntrySigners
     except Exception as exc:  # whatever is wrong with it is wrong with this entry alone
         why = f"not a readable entry of a sweep's log ({exc!r:.200})"
     return replace(state, head=state.head + 1, skipped_entries=state.skipped_entries.add(key, why))
+
+
+def forget_entries(state: SweepState) -> SweepState:
+    """Return a state from which the sweep's log is folded again, with all that is known of its log of stops."""
+    fresh = SweepState(state.name, stops=state.stops)
+    return replace(fresh, stops_read=state.stops_read, skipped_stops=state.skipped_stops)
 
 
 def locate_next(state: SweepState, keys: Keys, store: str) -> EntryPlace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 from collections.abc import Mapping
@@ -70,14 +71,16 @@ class UserKeyFile:
         return _name_owner(self.open())
 
     def _publish(self, key: PrivateKey) -> None:
-        """Write the public key beside a key of our own, for people to copy; nothing of monkey reads it."""
-        path = self.path.with_name(f"{self.path.name}.pub")
-        if self._is_named or path.exists():
+        """Write the public key beside a key of our own, for people to copy; nothing of monkey reads it.
+
+        A file that is there may be that of an earlier key. Where none can be written, the key can be used all the same.
+        """
+        path, line = self.path.with_name(f"{self.path.name}.pub"), f"{_name_owner(key).line}\n"
+        if self._is_named:
             return
-        try:
-            write_atomically(path, f"{_name_owner(key).line}\n", mode=0o644)
-        except OSError as exc:
-            raise SigningError(f"the public key cannot be written to {path}: {exc.strerror}") from exc
+        with contextlib.suppress(OSError):
+            if not path.exists() or key.public.line not in path.read_text(errors="replace"):
+                write_atomically(path, line, mode=0o644)
 
 
 def _name_owner(key: PrivateKey) -> PublicKey:

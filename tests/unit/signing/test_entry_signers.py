@@ -10,7 +10,7 @@ import pytest
 from monkey.errors import SigningError
 from monkey.signing import entry_signers
 from monkey.signing.allowed_signers import AllowedSigner
-from monkey.signing.entry_signers import EntrySigners, load_agent_signers, load_user_signers
+from monkey.signing.entry_signers import STRANGER, EntrySigners, load_agent_signers, load_user_signers
 from monkey.signing.errors import BadSignature, UnknownSigner, Unsigned
 from monkey.signing.keys.user_key import UserKeyFile
 from monkey.signing.signed_entry import sign_entry
@@ -96,6 +96,27 @@ def test_a_key_counts_in_its_time(tmp_path: Path, now: float, counts: bool) -> N
     else:
         with pytest.raises(UnknownSigner, match="bob, whose key does not count now"):
             signers.check(PLACE, BY_BOB)
+
+
+def test_whoever_refreshes_hears_that_a_time_has_come_or_is_over(tmp_path: Path) -> None:
+    now = [50.0]
+    signers = load_user_signers(tmp_path, {}, clock=lambda: now[0])
+    add_signer(tmp_path / "allowed_signers", AllowedSigner("bob", BOB.public, after=100.0, before=200.0))
+    heard = []
+    for now[0] in (50.0, 60.0, 150.0, 160.0, 250.0, 260.0):
+        heard.append(signers.refresh())
+    assert heard == [True, False, True, False, True, False]
+
+
+def test_who_reads_strangers_obeys_no_broken_signature(tmp_path: Path) -> None:
+    signers = load(tmp_path)
+    reader = signers.read_strangers()
+    for entry in (BY_BOB, BODY):
+        assert reader.check(PLACE, entry) == STRANGER
+        with pytest.raises((UnknownSigner, Unsigned)):
+            signers.check(PLACE, entry)
+    with pytest.raises(BadSignature):
+        reader.check(PLACE._replace(number=8), BY_BOB)
 
 
 def test_a_machine_trusts_what_its_user_does_and_signs_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from monkey.protocol.sweeps.revision import decode_order
 from monkey.protocol.sweeps.sweep_state import SweepState, fold_entry
 from monkey.signing.errors import BadSignature, SignatureRefused, Unsigned
-from monkey.signing.signed_entry import EntryPlace, check_signature, hash_entry, sign_entry
+from monkey.signing.signed_entry import EntryPlace, chain_entry, check_signature, sign_entry
 from tests.signing import BODY, PLACE, make_key
 
 KEY = make_key()
@@ -123,5 +123,7 @@ def test_a_reader_that_knows_no_signatures_reads_a_signed_entry() -> None:
     assert fold_entry(SweepState("sweep"), decode_order("key", SIGNED)).paused
 
 
-def test_the_hash_of_an_entry_covers_its_signature() -> None:
-    assert hash_entry(SIGNED) != hash_entry(BODY) and len(hash_entry(b"")) == 64
+def test_what_follows_covers_all_entries_before_and_their_signatures() -> None:
+    before = chain_entry("", SIGNED)
+    assert before != chain_entry("", BODY) and len(before) == 64
+    assert chain_entry(before, BODY) != chain_entry(chain_entry("", BODY), BODY)

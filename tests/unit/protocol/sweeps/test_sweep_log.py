@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
@@ -16,10 +17,11 @@ from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import append_order, append_revision, list_revisions, list_sweeps, read_sweep
 from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.protocol.sweeps.verdicts import MAX_LOSSES, MAX_LOSSES_IN_ALL, Verdict, judge_job
+from monkey.signing.entry_signers import EntrySigners
 from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
 from monkey.store.memory import MemoryStore
-from tests.signing import ANYBODY, SIGNERS
+from tests.signing import ANYBODY, SIGNERS, make_signers
 
 KEYS = Keys("p")
 JOBS = ["0" * 15 + "1", "0" * 15 + "2"]
@@ -229,3 +231,68 @@ def test_what_no_spec_can_be_named_is_no_sweep(name: str) -> None:
         assert list((await SnapshotReader(store, KEYS, SIGNERS).read()).sweeps) == ["digits"]
 
     asyncio.run(forge())
+
+
+async def write_orders(store: MemoryStore, kinds: tuple[str, ...] = ("pause", "resume", "pause")) -> str:
+    """Append a revision and orders; return the base of their keys."""
+    await append_revision(store, KEYS, SIGNERS, REVISION, 0)
+    for kind in kinds:
+        await append_order(store, KEYS, SIGNERS, "digits", kind)
+    return KEYS.sweep_log("digits")
+
+
+def test_an_altered_entry_voids_all_that_follow_until_their_signer_says_more() -> None:
+    async def altered() -> None:
+        store = MemoryStore()
+        base = await write_orders(store)
+        newer = replace(REVISION, settings=replace(REVISION.settings, priority=7))
+        assert await append_revision(store, KEYS, SIGNERS, newer, 4) == 5
+        assert await append_order(store, KEYS, SIGNERS, "digits", "cancel") == 6
+        await store.put(f"{base}00000002", (await store.get(f"{base}00000002")).replace(b"pause", b"pausf"))
+        state = await read_sweep(store, KEYS, SIGNERS, "digits")
+        assert (state.revision_at, state.paused, state.cancelled, state.skipped.total) == (1, False, None, 5)
+        assert await append_revision(store, KEYS, SIGNERS, newer, state.head) == 7
+        state = await read_sweep(store, KEYS, SIGNERS, "digits", state)
+        assert (state.revision_at, state.skipped.total) == (7, 5)
+
+    asyncio.run(altered())
+
+
+def test_a_reader_follows_what_was_written_in_the_place_of_removed_entries() -> None:
+    async def removed() -> None:
+        store = MemoryStore()
+        base = await write_orders(store, ("pause", "resume"))
+        reader = await read_sweep(store, KEYS, SIGNERS, "digits")
+        for n in (2, 3):
+            await store.delete(f"{base}{n:08d}")
+        for kind in ("pause", "resume", "cancel"):
+            await append_order(store, KEYS, SIGNERS, "digits", kind)
+        reader = await read_sweep(store, KEYS, SIGNERS, "digits", reader)
+        assert (
+            reader == await read_sweep(store, KEYS, SIGNERS, "digits") and reader.cancelled and not reader.skipped.total
+        )
+
+    asyncio.run(removed())
+
+
+@pytest.mark.parametrize("stranger", [make_signers(2), None], ids=["signed by another", "unsigned"])
+def test_people_see_what_strangers_applied_and_no_machine_of_theirs_runs_it(stranger: EntrySigners | None) -> None:
+    async def foreign() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, stranger or SIGNERS, REVISION, 0)
+        if stranger is None:
+            body = json.loads(await store.get(f"{KEYS.sweep_log('digits')}00000001"))
+            del body["signature"]
+            await store.put(f"{KEYS.sweep_log('digits')}00000001", json.dumps(body).encode())
+        assert (await read_sweep(store, KEYS, SIGNERS, "digits")).revision is None
+        reader = SnapshotReader(store, KEYS, SIGNERS)
+        for _ in range(2):
+            seen = await reader.read()
+            state = seen.sweeps["digits"].state
+            assert state.is_foreign and state.revision is not None and state.skipped.total == 1 and seen.problems
+        with pytest.raises(NotFound, match="skipped, it counts for nothing"):
+            await append_order(store, KEYS, SIGNERS, "digits", "pause")
+        assert await append_revision(store, KEYS, SIGNERS, REVISION, state.head) == 2
+        assert not (await reader.read()).sweeps["digits"].state.is_foreign
+
+    asyncio.run(foreign())

@@ -85,3 +85,17 @@ def test_where_it_cannot_be_made_the_error_names_the_place(tmp_path: Path) -> No
     (tmp_path / "file").touch()
     with pytest.raises(SigningError, match=f"cannot be made in {tmp_path / 'file/monkey/signing_key'}|cannot be read"):
         UserKeyFile(tmp_path / "file" / "monkey", {}).open()
+
+
+def test_the_public_key_beside_is_that_of_the_key(tmp_path: Path) -> None:
+    old = UserKeyFile(tmp_path, {}).open_public()
+    (tmp_path / "signing_key").unlink()
+    new = UserKeyFile(tmp_path, {}).open_public()
+    assert (tmp_path / "signing_key.pub").read_text() == f"{new.line}\n" != f"{old.line}\n"
+
+
+def test_a_key_is_used_where_its_public_key_cannot_be_written(tmp_path: Path) -> None:
+    key = UserKeyFile(tmp_path, {}).open().public
+    (tmp_path / "signing_key.pub").unlink()
+    (tmp_path / "signing_key.pub").mkdir()
+    assert UserKeyFile(tmp_path, {}).open().public == key
