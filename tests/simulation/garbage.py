@@ -70,11 +70,13 @@ class Garbage:
         other, _ = objects[KEYS.sweep_log("a" if sweep == "b" else "b") + spell_number(1)]
         place = locate_next(self.world.endings.states[sweep], KEYS, "")
         order = self.random.choice([*ORDERS, self._forge_revision(sweep)])
+        # By somebody who is trusted: another sweep's revision, and what no version knows.
+        misnamed = other[: other.rindex(b',"signature":')] + b"}"
         entries = {
             "entry replayed": self.random.choice([first, other]),
             "entry cut short": other[: len(other) // 2],
             "entry of a stranger": sign_entry(STRANGER, place, order),
-            "entry of no kind": SIGNERS.sign(place, self.random.choice(JUNK[2:5])),
+            "entry of no kind": SIGNERS.sign(place, self.random.choice([*JUNK[2:5], misnamed])),
             "junk": self.random.choice(JUNK),
         }
         kind = self.random.choice(list(entries))
@@ -95,6 +97,9 @@ class Garbage:
         state, log = self.world.endings.states[sweep], KEYS.stop_log(sweep)
         n = next(n for n in range(1, 10_000) if log + spell_number(n) not in self.world.state.objects)
         job, k = job_id(self.random.randrange(12)), self.random.randint(0, 9)
+        met = sorted(self.world.endings.met)
+        if met and self.random.random() < 0.5:
+            job, k = self.random.choice(met)  # it ended so, and that ends no sweep
         pointer = StopPointer(max(0, state.head + self.random.randint(-2, 2)), job, k)
         self.world.create(log + spell_number(n), self.random.choice([encode_pointer(pointer), *JUNK[:2]]))
         self.world.counts["stop forged"] += 1

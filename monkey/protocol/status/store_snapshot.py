@@ -88,10 +88,7 @@ class SnapshotReader:
         Raises StoreError, SigningError.
         """
         await self._index.refresh()
-        if self._signers.refresh():
-            self._states.clear()
-            self._foreign.clear()
-            self._relaxed = self._signers.read_strangers()
+        self._refresh_signers()
         names = await list_sweeps(self._store, self._keys) if sweeps is None else list(sweeps)
         for name in names:
             self._states[name] = await read_sweep(self._store, self._keys, self._signers, name, self._states.get(name))
@@ -124,6 +121,13 @@ class SnapshotReader:
         problems += [f"agent {agent.id}: {agent.alert}" for agent in agents if agent.alive and agent.alert]
         problems += [f"agent {agent.id}: {agent.trouble}" for agent in agents if agent.alive and agent.trouble]
         return StoreSnapshot(views, agents, problems, self._index.succeeded, queue)
+
+    def _refresh_signers(self) -> None:
+        """Forget what was read if other entries may count now. Raises SigningError."""
+        if self._signers.refresh():
+            self._states.clear()
+            self._foreign.clear()
+            self._relaxed = self._signers.read_strangers()
 
     async def _show(self, state: SweepState) -> SweepState:
         """Return the state that people are shown: of a sweep that no trusted signer applied, what others did there."""
