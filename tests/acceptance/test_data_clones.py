@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -20,7 +21,7 @@ COUNT = "datasets: {d: data}\ncommand: [sh, -c, 'ls -R $MONKEY_DATASET_D | grep 
 
 @pytest.fixture
 def clone(shop: Shop, store: Path, make_shop: Callable[..., Shop]) -> Callable[[], Shop]:
-    """Return a function that makes a colleague's clone: what git has, and no data."""
+    """Return a function that makes the clone of a colleague, who trusts us: what git has, and no data."""
 
     def make() -> Shop:
         made = make_shop("clone")
@@ -30,6 +31,7 @@ def clone(shop: Shop, store: Path, make_shop: Callable[..., Shop]) -> Callable[[
             shutil.copy(shop.root / "data.dvc", made.root)
         made.env["DVC_SITE_CACHE_DIR"] = str(site(made.root))
         (made.root / "monkey.yaml").write_text(f"project: shop\nstore: {store}\n")
+        made.run("trust", json.loads(shop.run("trust", "--json").stdout)["own"]["key"], "--name", "colleague")
         return made
 
     return make

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,12 +62,15 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def machine(url: str, make_shop: Callable[..., Shop], request: pytest.FixtureRequest) -> Callable[[str], Shop]:
-    """Return a function that makes a machine with nothing on it but the keys to the store, and its URL."""
+def machine(
+    url: str, make_shop: Callable[..., Shop], request: pytest.FixtureRequest, tmp_path: Path
+) -> Callable[[str], Shop]:
+    """Return a function that makes a machine of the same user, with nothing on it but keys, and the store's URL."""
+    config = tempfile.mkdtemp(dir=tmp_path)
 
     def make(name: str) -> Shop:
         made = make_shop(name)
-        made.env.update(services.KEYS)
+        made.env.update(services.KEYS, XDG_CONFIG_HOME=config)
         trust(url.partition("endpoint=")[2], env=made.env)
         if url.startswith("ssh"):
             made.env["HOME"] = str(request.getfixturevalue("sshd_running").home)

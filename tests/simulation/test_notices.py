@@ -35,7 +35,7 @@ def test_everybody_is_told_though_agents_are_killed() -> None:
 
 
 def test_a_sweep_that_its_last_job_ends_is_told_of_once() -> None:
-    ended = sum((_ended_by_its_last_job(seed) for seed in range(15, 23)), Counter[str]())
+    ended = sum((_ended_by_its_last_job(seed) for seed in range(15, 24)), Counter[str]())
     assert ended["goal reached"] > 1 and ended["fail_fast"] > 1
 
 
