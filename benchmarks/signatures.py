@@ -15,7 +15,7 @@ from _common import report
 
 from monkey.signing.entry_signers import load_user_signers
 from monkey.signing.keys.user_key import UserKeyFile
-from monkey.signing.signed_entry import EntryPlace, chain_entry
+from monkey.signing.signed_entry import EntryPlace, hash_entries
 
 ENTRIES, ROUNDS = 10_000, 5
 #: An order with a text, as long as most orders are; revisions are longer, and few.
@@ -30,7 +30,7 @@ def make_log(home: Path) -> list[tuple[EntryPlace, bytes]]:
         body = {"kind": "pause", "nonce": f"{number:016x}", "reason": REASON}
         entry = signers.sign(place, json.dumps(body, separators=(",", ":")).encode())
         log.append((place, entry))
-        before = chain_entry(before, entry)
+        before = hash_entries(before, entry)
     return log
 
 

@@ -119,8 +119,7 @@ class SweepPlan:
         """Return whether an apply must append a revision."""
         jobs = self.jobs
         asked = jobs.new or jobs.stale or jobs.removed or jobs.elsewhere or jobs.kept_states.get("adopted")
-        foreign = self.observed is not None and self.observed.foreign
-        return self.first or foreign or bool(asked or self.settings)
+        return self.first or bool(asked or self.settings or (self.observed and self.observed.foreign))
 
     @property
     def unmarked(self) -> tuple[str, ...]:

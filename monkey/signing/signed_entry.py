@@ -31,7 +31,7 @@ class EntryPlace(NamedTuple):
     project: str
     sweep: str
     number: int
-    #: What `chain_entry` made of all entries before, signatures included; "" for the first.
+    #: What `hash_entries` made of all entries before, signatures included; "" for the first.
     before: str
 
     def spell(self) -> bytes:
@@ -39,7 +39,7 @@ class EntryPlace(NamedTuple):
         return _ENCODER.encode(self._asdict()).encode()
 
 
-def chain_entry(before: str, data: bytes) -> str:
+def hash_entries(before: str, data: bytes) -> str:
     """Return what the next entry's place says in `before`: a SHA-256 (hex) over this entry and all before it.
 
     So an altered entry voids all that follow it: no later order can take effect on an earlier revision.

@@ -23,7 +23,7 @@ from monkey.protocol.sweeps.sweep_state import (
 )
 from monkey.protocol.wakeup import wake_agents
 from monkey.signing.entry_signers import EntrySigners
-from monkey.signing.signed_entry import EntryPlace, chain_entry
+from monkey.signing.signed_entry import EntryPlace, hash_entries
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 
@@ -95,7 +95,7 @@ async def append_revision(
     base = keys.sweep_log(revision.sweep)
     before = ""
     for data in await asyncio.gather(*(store.get(base + spell_number(n)) for n in range(1, after + 1))):
-        before = chain_entry(before, data)
+        before = hash_entries(before, data)
     place = EntryPlace(store.id, keys.project, revision.sweep, after + 1, before)
     answer = await create(store, base + spell_number(place.number), signers.sign(place, _dump(body)))
     if isinstance(answer, Lost):

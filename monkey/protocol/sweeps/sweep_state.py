@@ -12,7 +12,7 @@ from monkey.protocol.skipped_entries import NONE_SKIPPED, SkippedEntries
 from monkey.protocol.sweeps.revision import Revision, decode_order
 from monkey.signing.entry_signers import STRANGER, EntrySigners, Signer
 from monkey.signing.errors import SignatureRefused
-from monkey.signing.signed_entry import EntryPlace, chain_entry
+from monkey.signing.signed_entry import EntryPlace, hash_entries
 from monkey.spec.job.recipe import EarlierRecipe
 
 #: Seconds before a sweep expires, and its jobs' grace, in which they save what they have and are released; no more
@@ -174,7 +174,7 @@ def judge_entry(state: SweepState, keys: Keys, store: str, signers: EntrySigners
     place = locate_next(state, keys, store)
     key, state = (
         keys.sweep_log(state.name) + spell_number(place.number),
-        replace(state, digest=chain_entry(state.digest, data)),
+        replace(state, digest=hash_entries(state.digest, data)),
     )
     try:
         signer = signers.check(place, data)

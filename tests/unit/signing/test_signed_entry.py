@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from monkey.protocol.sweeps.revision import decode_order
 from monkey.protocol.sweeps.sweep_state import SweepState, fold_entry
 from monkey.signing.errors import BadSignature, SignatureRefused, Unsigned
-from monkey.signing.signed_entry import EntryPlace, chain_entry, check_signature, sign_entry
+from monkey.signing.signed_entry import EntryPlace, check_signature, hash_entries, sign_entry
 from tests.signing import BODY, PLACE, make_key
 
 KEY = make_key()
@@ -124,6 +124,6 @@ def test_a_reader_that_knows_no_signatures_reads_a_signed_entry() -> None:
 
 
 def test_what_follows_covers_all_entries_before_and_their_signatures() -> None:
-    before = chain_entry("", SIGNED)
-    assert before != chain_entry("", BODY) and len(before) == 64
-    assert chain_entry(before, BODY) != chain_entry(chain_entry("", BODY), BODY)
+    before = hash_entries("", SIGNED)
+    assert before != hash_entries("", BODY) and len(before) == 64
+    assert hash_entries(before, BODY) != hash_entries(hash_entries("", BODY), BODY)
