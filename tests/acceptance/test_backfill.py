@@ -17,11 +17,12 @@ import os, sys, time
 import monkey
 
 p = monkey.params()
+# First, since InfluxDB cannot unset a field: a running job's last finite value would stay, if a sample fell before it.
+monkey.log("loss", float("nan"))
 for step in range(200):
     every_fifth = {"val_acc": step / 200} if step % 5 == 4 else {}
     monkey.log({"loss": 1 / (step + p["i"] + 1), **every_fifth}, step=step)
 monkey.log({"a,b c": 3, "val/acc": 0.25, "step": 1.5}, step=7)
-monkey.log("loss", float("nan"))
 if os.fork() == 0:
     monkey.log("of a child", 10**15)
     os._exit(0)
