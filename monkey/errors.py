@@ -22,6 +22,7 @@ MonkeyError
 │   └── StoreFormat         A newer monkey wrote the store.
 ├── CorruptObject           Stored bytes are not what their key promises.
 ├── ConcurrentApply         Another apply came first.
+├── ForgeError              A forge (GitHub, Gitea, GitLab) did not do what it was asked.
 ├── FleetError              A machine or its agent could not be started.
 │   └── HostAway            A host does not answer: the others continue without it.
 └── JobFailed               A job could not be run; the message becomes the attempt's reason.
@@ -171,6 +172,10 @@ class CorruptObject(MonkeyError):
 
 class ConcurrentApply(MonkeyError):
     """Another apply came first."""
+
+
+class ForgeError(MonkeyError):
+    """A forge did not do what it was asked, or does not answer."""
 
 
 class FleetError(MonkeyError):

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 #: Folders that need servers, hosts or clouds: all their tests are slow.
 SLOW_FOLDERS = {"cloud", "clouds", "stacks"}
 
-#: What a developer may have in the environment, and no test may meet: settings, and keys of real clouds.
-NOT_OURS = ("MONKEY_", "AWS_", "AZURE_", "GOOGLE_", "GCLOUD_")
+#: What a developer or CI may have in the environment, and no test may meet: settings, keys of real clouds, and what
+#: says that this is CI, where monkey refuses what would be gone with the machine.
+NOT_OURS = ("MONKEY_", "AWS_", "AZURE_", "GOOGLE_", "GCLOUD_", "GITHUB_", "GITEA_", "FORGEJO_", "GITLAB_", "CI_")
 
 
 def pytest_configure() -> None:
@@ -142,7 +143,7 @@ def _apart() -> Iterator[None]:
     resource_tracker.ensure_running()
     apart = tempfile.mkdtemp(prefix="monkey-tests-")
     kept = dict(os.environ)
-    for name in [name for name in os.environ if name.startswith(NOT_OURS) and name != "MONKEY_REQUIRE"]:
+    for name in [name for name in os.environ if f"{name}_".startswith(NOT_OURS) and name != "MONKEY_REQUIRE"]:
         del os.environ[name]
     os.environ.update(services.KEYS)
     # Downloads of pip and uv may be shared; they are nobody's state.

@@ -67,8 +67,8 @@ def write_beginning_point(
 ) -> bytes:
     """Return the line of a job that began at `at` (seconds since the epoch) under the claim at position `k` of its log.
 
-    `summary`: of what it has logged since, as `monkey.metrics.summary` makes it. InfluxDB merges what is sent for one
-    point and cannot unset a field: a final value that has since become NaN stays there, though not in the end's point.
+    `summary`: of what it has logged since, as `monkey.metrics.summary` makes it. InfluxDB cannot unset a field of a
+    point: a final value that has since become NaN stays in this point, though not in the end's.
     """
     return _write_job_point(of, attempt, names.RUNNING, at, k, {}, summary or {})
 
