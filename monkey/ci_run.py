@@ -31,6 +31,8 @@ class CiRun:
     branch: str = ""
     #: Of a pull request, the branch that it is to be merged into.
     base: str = ""
+    #: The branch that the repository calls its own.
+    default_branch: str = ""
     #: The commit that people see: of a pull request its head, and not the merge that was checked out.
     commit: str = ""
     #: The pull request's number, where the run is about one.
@@ -76,6 +78,7 @@ def _read_github(given: Mapping[str, str]) -> CiRun:
         repository=repository,
         branch=given.get("GITHUB_HEAD_REF", "") or (given.get("GITHUB_REF_NAME", "") if is_branch else ""),
         base=given.get("GITHUB_BASE_REF", ""),
+        default_branch=str(_as_dict(event.get("repository")).get("default_branch") or ""),
         commit=str(head.get("sha") or given.get("GITHUB_SHA", "")),
         pull=number if isinstance(number, int) else int(found[1]) if found else None,
         fork=_as_dict(head.get("repo")).get("full_name") != _as_dict(base.get("repo")).get("full_name"),
@@ -93,6 +96,7 @@ def _read_gitlab(given: Mapping[str, str]) -> CiRun:
         repository=given.get("CI_PROJECT_PATH", ""),
         branch=given.get("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "") or given.get("CI_COMMIT_BRANCH", ""),
         base=given.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", ""),
+        default_branch=given.get("CI_DEFAULT_BRANCH", ""),
         # In a pipeline of merged results, CI_COMMIT_SHA is a merge that no one sees.
         commit=given.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "") or given.get("CI_COMMIT_SHA", ""),
         pull=int(number) if number.isdecimal() else None,

@@ -7,7 +7,7 @@ MonkeyError
 │   ├── DatasetError        Data cannot be taken as it is, or changes meanwhile.
 │   │   ├── DatasetElsewhere DVC knows the data's hash, and the data is not on this machine.
 │   │   └── DvcMissing      Data lies in a DVC repository, and DVC is not installed.
-│   └── NotADescendant      This commit does not descend from the one that was applied last.
+│   └── SweepRefused        Sweeps are left as they are: by an older commit, or by what a person decided.
 ├── NotFound                A sweep or a job does not exist.
 ├── SigningError            A signing key, or a list of signers, cannot be used.
 ├── EndpointRefused         Credentials would go where no user wanted them.
@@ -104,8 +104,8 @@ class DvcMissing(DatasetError):
     """DVC is not installed here."""
 
 
-class NotADescendant(PlanError):
-    """This commit does not descend from the one that was applied last."""
+class SweepRefused(PlanError):
+    """Sweeps are left as they are."""
 
 
 class NotFound(MonkeyError):

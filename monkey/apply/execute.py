@@ -19,7 +19,6 @@ from monkey.errors import ConcurrentApply, FleetError
 from monkey.fleet.agent_state import make_host_name
 from monkey.plan.adoption.adopted_jobs import ADOPTED_BEFORE
 from monkey.plan.change import Plan, SweepPlan
-from monkey.plan.diff import check_descent
 from monkey.plan.explain import KEEP_NOTHING, find_setting_changes
 from monkey.plan.sizes import format_size
 from monkey.protocol.adoption_log import AdoptionEntry, record_adoptions
@@ -35,21 +34,17 @@ _BACKFILL = "its dashboards count jobs of earlier ones, too, until `monkey metri
 Say = Callable[[str, str], None]
 
 
-async def execute_plan(
-    world: World, plan: Plan, wanted: Sequence[LoadedSpec], say: Say, *, rollback: bool = False
-) -> None:
+async def execute_plan(world: World, plan: Plan, wanted: Sequence[LoadedSpec], say: Say) -> None:
     """Apply the plan: upload datasets, converge machines, then revise sweeps; report each step to `say`.
 
     Datasets come first, as they may take hours. Machines come before sweeps. An agent may claim a job as soon as a
     revision has it, and its machine must have the job's secrets by then. Each sweep then gets its code, its revision
     and its queue markers, in this order. Where another apply did the same meanwhile, this one continues as if it had
-    done it itself.
+    done it itself. Sweeps that the plan refuses stay as they are.
 
-    Raises EndpointRefused, DatasetError where a dataset changes meanwhile, NotADescendant (unless `rollback`),
-    ConcurrentApply where another apply revised the sweep differently, SigningError, FleetError, StoreError.
+    Raises EndpointRefused, DatasetError where a dataset changes meanwhile, ConcurrentApply where another apply revised
+    the sweep differently, SigningError, FleetError, StoreError.
     """
-    if not rollback:
-        check_descent(plan)
     await asyncio.to_thread(world.signers.open_key)  # what cannot be signed is not begun
     check_endpoints(world.project, list_report_endpoints(world.project))
     by_name = {want.desired.name: want for want in wanted}
@@ -60,7 +55,7 @@ async def execute_plan(
     await _machines(world, plan, now, say)
     for sweep in plan.sweeps:
         if sweep.changes:
-            await _sweep(world, sweep, by_name[sweep.name], now, say, rollback=rollback)
+            await _sweep(world, sweep, by_name[sweep.name], now, say)
 
 
 async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
@@ -91,13 +86,13 @@ async def _datasets(world: World, want: LoadedSpec, say: Say) -> None:
             say(want.desired.name, f"dataset {name}: {format_size(sent.bytes)} in {objects} uploaded")
 
 
-async def _sweep(world: World, plan: SweepPlan, want: LoadedSpec, now: float, say: Say, *, rollback: bool) -> None:
+async def _sweep(world: World, plan: SweepPlan, want: LoadedSpec, now: float, say: Say) -> None:
     entry, fleets = plan.head, plan.unmarked
     if plan.revises:
         sent = await upload_code(world.at, want.code) if want.desired.recipe.code else 0
         if sent:
             say(plan.name, f"{format_size(want.code.size)} of code uploaded ({format_size(sent)} compressed)")
-        revision = _revision(plan, want, now, rollback=rollback and not want.desired.descends)
+        revision = _revision(plan, want, now)
         entry = await _append(world, plan, revision, say)
         await _record(world, plan, revision)
         fleets = tuple(want.desired.settings.providers)
@@ -153,7 +148,7 @@ def _is_so(there: SweepState, newest: Revision, plan: SweepPlan, ours: Revision)
     return same and not steered and not find_setting_changes(newest.settings, ours.settings)
 
 
-def _revision(plan: SweepPlan, want: LoadedSpec, now: float, *, rollback: bool) -> Revision:
+def _revision(plan: SweepPlan, want: LoadedSpec, now: float) -> Revision:
     desired = want.desired
     return Revision(
         sweep=desired.name,
@@ -167,7 +162,7 @@ def _revision(plan: SweepPlan, want: LoadedSpec, now: float, *, rollback: bool) 
         author=_author(),
         applied=now if desired.settings.expires else 0.0,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
-        rollback=rollback,
+        force=plan.forced,
         adopted=dict(plan.adopted),
     )
 

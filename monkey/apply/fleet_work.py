@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from monkey.fleet.fleet_port import Fleet, Say
 from monkey.fleet.fleet_records import FleetForecast, FleetWork
-from monkey.plan.change import FleetPlan, MachineChange, Plan
+from monkey.plan.change import FleetPlan, Plan
+from monkey.plan.cost import MachineChange
 from monkey.plan.work import RemainingWork, count_by_resources, find_remaining_work
 from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot, SweepView
 
@@ -65,10 +66,10 @@ def make_planned_work(plan: Plan, part: FleetPlan, now: float) -> FleetWork:
 
 async def recount_work(world: World, plan: Plan, part: FleetPlan, now: float) -> FleetWork:
     """Return it as things are; what others applied since the plan was made is counted. Raises StoreError."""
-    mine = [sweep for sweep in plan.sweeps if part.fleet in sweep.desired.settings.providers]
+    mine = [sweep for sweep in plan.accepted if part.fleet in sweep.desired.settings.providers]
     lots = [(find_remaining_work(sweep), sweep.expires(now)) for sweep in mine]
     # A sweep of the plan that leaves this fleet has not left yet: it is nobody else's all the same.
-    planned = {sweep.name for sweep in plan.sweeps}
+    planned = {sweep.name for sweep in plan.accepted}
     others = [view for view in await _at_work(world, part.fleet) if view.state.name not in planned]
     names = frozenset(name for view in others for name in _secrets(view))
     return _work([*lots, *map(_lot, others)], part.secrets, names - part.secrets)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from monkey.apply.cost_limits import check_costs, check_expires
 from monkey.apply.fleet_work import forecast_machines
+from monkey.apply.history.spec_places import place_specs_in_history
 from monkey.apply.inspect.fleet_audit import warn_of_unlisted_fleets
 from monkey.apply.unreported_jobs import add_claimed_jobs
 from monkey.apply.world.absent_datasets import recall_datasets
@@ -19,7 +20,6 @@ from monkey.apply.world.desired_state import (
     desire_specs,
     desire_without_data,
     list_spec_files,
-    place_specs_in_history,
     read_specs,
 )
 from monkey.apply.world.observe import add_shortage_warnings, check_secrets, observe_project
@@ -48,9 +48,14 @@ class PlanningResult:
     snapshot: StoreSnapshot | None
 
 
-async def make_plan(world: World, specs: Sequence[str], keep_stale: Sequence[str] = ()) -> PlanningResult:
-    """Plan for the named spec files (none: all of the project's). Raises MonkeyError of every kind."""
-    return await _plan(world, list_spec_files(world.project, specs), keep_stale)
+async def make_plan(
+    world: World, specs: Sequence[str], keep_stale: Sequence[str] = (), force: str = ""
+) -> PlanningResult:
+    """Plan for the named spec files (none: all of the project's). Raises MonkeyError of every kind.
+
+    `force`: why sweeps are changed that would be refused; "" where they are not.
+    """
+    return await _plan(world, list_spec_files(world.project, specs), keep_stale, force)
 
 
 def read_saved(path: Path) -> SavedPlan:
@@ -69,11 +74,11 @@ async def remake_plan(world: World, saved: SavedPlan) -> PlanningResult:
     return planned
 
 
-async def _plan(world: World, files: Sequence[Path], keep_stale: Sequence[str]) -> PlanningResult:
+async def _plan(world: World, files: Sequence[Path], keep_stale: Sequence[str], force: str = "") -> PlanningResult:
     specs = read_specs(world.project, files)
     wanted = desire_specs(world.project, specs, world.bars, await recall_datasets(world, specs))
     check_providers(world.project, wanted)
-    return replace(await plan_loaded_specs(world, wanted, keep_stale), files=files)
+    return replace(await plan_loaded_specs(world, wanted, keep_stale, force), files=files)
 
 
 def plan_without_store(project: Project, specs: Sequence[str]) -> Plan:
@@ -105,15 +110,17 @@ def _without_machines(project: Project, plan: Plan, part: FleetPlan) -> FleetPla
     return replace(part, jobs=jobs, agents=None, type=provider.type, cost=cost)
 
 
-async def plan_loaded_specs(world: World, wanted: Sequence[LoadedSpec], keep_stale: Sequence[str]) -> PlanningResult:
+async def plan_loaded_specs(
+    world: World, wanted: Sequence[LoadedSpec], keep_stale: Sequence[str], force: str = ""
+) -> PlanningResult:
     """Plan for what is wanted, wherever that comes from."""
     observed, snapshot = await observe_project(world, wanted)
     wanted = place_specs_in_history(world.project, wanted, observed)
     desired = [want.desired for want in wanted]
-    plan = compute_plan(desired, observed, keep_stale)
+    plan = compute_plan(desired, observed, keep_stale, force)
     claimed = await add_claimed_jobs(world, plan, observed, snapshot)
     if claimed.sweeps != observed.sweeps:
-        plan = compute_plan(desired, claimed, keep_stale)
+        plan = compute_plan(desired, claimed, keep_stale, force)
     check_secrets(world, plan, wanted)
     check_expires(world.project, plan, wanted)
     plan = await forecast_machines(add_shortage_warnings(plan, world), world, snapshot)

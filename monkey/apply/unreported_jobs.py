@@ -27,7 +27,7 @@ async def add_claimed_jobs(
     if not alive:
         return observed
     sweeps, looks = dict(observed.sweeps), LOOKS
-    for sweep in plan.sweeps:
+    for sweep in plan.accepted:
         going = list(_going(sweep))[:looks]
         looks -= len(going)
         claimed = {job for job in going if await _claimed(world, job, alive)}

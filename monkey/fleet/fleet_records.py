@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from monkey.plan.change import MachineChange, may_raise_rent
-from monkey.plan.cost import FleetCost
+from monkey.plan.cost import FleetCost, MachineChange, may_raise_rent
 from monkey.spec.job.recipe import JobResources
 
 
@@ -50,7 +49,7 @@ class FleetForecast:
     @property
     def rents(self) -> bool:
         """See `may_raise_rent`."""
-        return may_raise_rent(self.cost, self.before, self.after, self.changes)
+        return may_raise_rent(self.cost, self.before, self.after, made=any(each.adds for each in self.changes))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from monkey.plan.adoption.adopted_jobs import AdoptedJobs
-from monkey.plan.cost import FleetCost
+from monkey.plan.commits.place import Refusal
+from monkey.plan.cost import FleetCost, MachineChange, may_raise_rent
 from monkey.plan.desired import DesiredSweep, UploadSize
 from monkey.plan.observed import ObservedSweep
 from monkey.spec.job.recipe import JobResources
@@ -98,6 +99,10 @@ class SweepPlan:
     notes: tuple[str, ...] = ()
     #: Name of a dataset to the bytes and objects of it that are not in the store yet.
     datasets: Mapping[str, UploadSize] = field(default_factory=dict)
+    #: Why an apply leaves the sweep as it is, whatever else the plan says of it.
+    refusal: Refusal | None = None
+    #: Why it is changed though it would have been refused; "" for most.
+    forced: str = ""
 
     @property
     def name(self) -> str:
@@ -116,15 +121,18 @@ class SweepPlan:
 
     @property
     def revises(self) -> bool:
-        """Return whether an apply must append a revision."""
+        """Return whether an apply appends a revision."""
         jobs = self.jobs
+        if self.refusal is not None:
+            return False
         asked = jobs.new or jobs.stale or jobs.removed or jobs.elsewhere or jobs.kept_states.get("adopted")
         return self.first or bool(asked or self.settings or (self.observed and self.observed.foreign))
 
     @property
     def unmarked(self) -> tuple[str, ...]:
         """Return the fleets that have work of this sweep and no marker in their queue: an apply was interrupted."""
-        return () if self.revises or self.observed is None else self.observed.unmarked
+        held = self.revises or self.refusal is not None
+        return () if held or self.observed is None else self.observed.unmarked
 
     @property
     def changes(self) -> bool:
@@ -148,46 +156,13 @@ class SweepPlan:
     @property
     def released(self) -> int:
         """Return the number of running jobs that an apply stops, as they are removed or replaced."""
-        return self.jobs.removed_states.get("running", 0) + self.jobs.replaced_states.get("running", 0)
+        stopped = self.jobs.removed_states.get("running", 0) + self.jobs.replaced_states.get("running", 0)
+        return 0 if self.refusal else stopped
 
     @property
     def redone(self) -> int:
         """Return the number of succeeded jobs that would run again in another form."""
-        return self.jobs.replaced_states.get("succeeded", 0)
-
-
-@dataclass(frozen=True)
-class MachineChange:
-    """A change of one machine by an apply."""
-
-    #: "create", "update", "replace" or "delete".
-    op: str
-    #: Its name in monkey.yaml.
-    machine: str
-    #: A sentence on why it changes, or what it will be.
-    why: str = ""
-    #: Why it cannot be inspected, or changed, now; an apply tries again.
-    trouble: str = ""
-    #: Number of jobs that run there now, and that the change stops: they are queued again.
-    stops: int = 0
-    #: Whether it is a resource that machines come from, or a part of one, and no machine itself.
-    part: bool = False
-
-    @property
-    def ends(self) -> bool:
-        """Return whether the change stops the jobs that run there."""
-        return self.op in ("delete", "replace") and not self.trouble
-
-
-def may_raise_rent(cost: FleetCost | None, before: int, after: int, machines: Iterable[MachineChange]) -> bool:
-    """Return whether rented machines are made, rented for longer, or allowed to be dearer.
-
-    `before`, `after`: the number of machines; `machines`: their changes.
-    """
-    if cost is None or not after:
-        return False
-    made = any(each.op in ("create", "replace") and not each.part and not each.trouble for each in machines)
-    return made or cost.longer or cost.dearer or after > before
+        return 0 if self.refusal else self.jobs.replaced_states.get("succeeded", 0)
 
 
 @dataclass(frozen=True)
@@ -224,7 +199,8 @@ class FleetPlan:
     @property
     def rents(self) -> bool:
         """See `may_raise_rent`; without a look at the store, all machines would be new."""
-        rents = may_raise_rent(self.cost, self.before or 0, self.after or 0, self.machines)
+        made = any(each.adds for each in self.machines)
+        rents = may_raise_rent(self.cost, self.before or 0, self.after or 0, made=made)
         return rents or (self.agents is None and self.cost is not None)
 
     @property
@@ -263,7 +239,12 @@ class Plan:
         return max((end for end in [*ends, fleet.through] if end is not None), default=None)
 
     def _active(self, fleet: FleetPlan) -> list[SweepPlan]:
-        return [each for each in self.sweeps if each.active and fleet.fleet in each.desired.settings.providers]
+        return [each for each in self.accepted if each.active and fleet.fleet in each.desired.settings.providers]
+
+    @property
+    def accepted(self) -> tuple[SweepPlan, ...]:
+        """Return the sweeps that an apply does not refuse."""
+        return tuple(sweep for sweep in self.sweeps if sweep.refusal is None)
 
     @property
     def observed(self) -> bool:
@@ -277,7 +258,7 @@ class Plan:
 
     @property
     def released(self) -> int:
-        """Return the number of running jobs that an apply would stop, as they are removed or replaced."""
+        """Return the number of jobs that an apply would stop, as they are removed or replaced."""
         return sum(sweep.released for sweep in self.sweeps)
 
     @property

@@ -164,3 +164,39 @@ def format_dollars(amount: float) -> str:
     """Return an amount of USD as text: "$1,048.40", "$0.0416"."""
     exact = f"{amount:,.4f}"
     return f"${exact[:-2]}{exact[-2:].rstrip('0')}"
+
+
+@dataclass(frozen=True)
+class MachineChange:
+    """A change of one machine by an apply."""
+
+    #: "create", "update", "replace" or "delete".
+    op: str
+    #: Its name in monkey.yaml.
+    machine: str
+    #: A sentence on why it changes, or what it will be.
+    why: str = ""
+    #: Why it cannot be inspected, or changed, now; an apply tries again.
+    trouble: str = ""
+    #: Number of jobs that run there now, and that the change stops: they are queued again.
+    stops: int = 0
+    #: Whether it is a resource that machines come from, or a part of one, and no machine itself.
+    part: bool = False
+
+    @property
+    def ends(self) -> bool:
+        """Return whether the change stops the jobs that run there."""
+        return self.op in ("delete", "replace") and not self.trouble
+
+    @property
+    def adds(self) -> bool:
+        """Return whether a machine is made."""
+        return self.op in ("create", "replace") and not self.part and not self.trouble
+
+
+def may_raise_rent(cost: FleetCost | None, before: int, after: int, *, made: bool) -> bool:
+    """Return whether rented machines are `made`, rented for longer, or allowed to be dearer.
+
+    `before`, `after`: the number of machines.
+    """
+    return cost is not None and after > 0 and (made or cost.longer or cost.dearer or after > before)

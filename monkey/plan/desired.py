@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from monkey.plan.commits.place import CommitPlace, Refusal
 from monkey.spec.job.equivalences import Equivalence
 from monkey.spec.job.job_table import JobTable
 from monkey.spec.job.recipe import Recipe, SweepSettings
@@ -31,6 +32,8 @@ class DesiredSweep:
     table: JobTable
     #: Path to SHA-256 of every file of the code snapshot.
     code_files: Mapping[str, str] = field(default_factory=dict)
+    #: The directory that these paths begin in, as the spec names it.
+    code_root: str = "."
     #: Size of the code snapshot's files; its archive is compressed.
     code_bytes: int = 0
     #: Files of the snapshot that git does not track, though it lists the others.
@@ -39,10 +42,11 @@ class DesiredSweep:
     credentials: Mapping[str, str] = field(default_factory=dict)
     #: Name of each dataset to all of its bytes and objects.
     datasets: Mapping[str, UploadSize] = field(default_factory=dict)
-    #: {"commit", "branch", "dirty"}, None outside a repository.
+    #: What `GitInfo` has, None outside a repository.
     git: Mapping[str, Any] | None = None
-    #: False where the repository knows that `git` does not descend from the commit that was applied last.
-    descends: bool = True
+    #: Where that commit stands, seen from the one that was applied last; and why it may not take its place.
+    place: CommitPlace = CommitPlace.AHEAD
+    misplaced: Refusal | None = None
     #: What the spec declares to be no change, with lines.
     equivalences: Sequence[Equivalence] = ()
     #: What the spec's author should hear, though it stops nothing.

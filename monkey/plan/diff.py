@@ -8,11 +8,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from monkey.errors import NotADescendant, PlanError
+from monkey.errors import PlanError
 from monkey.plan.adoption.adopting import FoundAdoptions, adopt_stale_results, find_adoptions, keep_adoptions
 from monkey.plan.adoption.final_results import FinalResults, collect_adoptions, trace_results
 from monkey.plan.advice import SweepSituation, suggest_extension, suggest_reopening, suggest_retry
 from monkey.plan.change import JobChanges, Plan, StaleJobs, SweepPlan
+from monkey.plan.commits.refusals import refuse_sweep
 from monkey.plan.desired import DesiredSweep, UploadSize
 from monkey.plan.explain import (
     IDENTITY_CHANGED,
@@ -30,22 +31,27 @@ from monkey.spec.job.expires import format_utc_time
 from monkey.spec.job.job_table import ABSENT
 
 
-def compute_plan(desired: Sequence[DesiredSweep], observed: ObservedProject, keep_stale: Collection[str] = ()) -> Plan:
+def compute_plan(
+    desired: Sequence[DesiredSweep], observed: ObservedProject, keep_stale: Collection[str] = (), force: str = ""
+) -> Plan:
     """Return what must change for the store to hold what is desired. Undesired sweeps are left alone.
 
     `keep_stale`: kinds of reasons (`KEEPABLE_REASONS`) that do not make a finished job stale: its result is adopted.
+    `force`: why sweeps are changed that would be refused; "" where they are not.
+
     Raises PlanError for specs of one name, and for a kind that is none.
     """
     _check_request(desired, keep_stale)
     keep, there, sweeps = tuple(sorted(keep_stale)), {"", *observed.code}, []
     adopted = collect_adoptions(observed)
     for want in desired:
-        sweep = _plan_sweep(want, observed, trace_results(observed, adopted, want.name), keep)
+        sweep = refuse_sweep(_plan_sweep(want, observed, trace_results(observed, adopted, want.name), keep), force)
         # A sweep that is done needs its code no more, nor its data.
-        if sweep.revises or sweep.jobs.unfinished:
+        if sweep.revises or (sweep.jobs.unfinished and sweep.refusal is None):
             sweep = _with_upload(sweep, observed, there)
         sweeps.append(sweep)
-    return Plan(tuple(sweeps), plan_fleets(sweeps, observed), observed.store, observed.at)
+    fleets = plan_fleets([sweep for sweep in sweeps if sweep.refusal is None], observed)
+    return Plan(tuple(sweeps), fleets, observed.store, observed.at)
 
 
 def _with_upload(sweep: SweepPlan, observed: ObservedProject, there: set[str]) -> SweepPlan:
@@ -61,22 +67,6 @@ def _with_upload(sweep: SweepPlan, observed: ObservedProject, there: set[str]) -
             datasets[name] = lacks
             upload = UploadSize(upload.bytes + lacks.bytes, upload.objects + lacks.objects)
     return replace(sweep, upload=upload, datasets=datasets)
-
-
-def check_descent(plan: Plan) -> None:
-    """Raise NotADescendant where applying would put an older commit in the place of a newer one.
-
-    A slow CI run of yesterday must not undo what was merged since; `--rollback` is for those who mean it.
-    """
-    for sweep in plan.sweeps:
-        applied = sweep.observed.applied if sweep.observed else None
-        if sweep.revises and not sweep.desired.descends and applied is not None:
-            now, then = (str((git or {}).get("commit", "?"))[:10] for git in (sweep.desired.git, applied.git))
-            raise NotADescendant(
-                f"sweep {sweep.name!r} was last applied from commit {then}, "
-                f"and this one ({now}) does not descend from it",
-                hint="`git pull` first (in CI: clone with full history); or go back on purpose with --rollback",
-            )
 
 
 def _check_request(desired: Sequence[DesiredSweep], keep_stale: Collection[str]) -> None:

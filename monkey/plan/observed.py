@@ -27,6 +27,14 @@ class AppliedRevision(Protocol):
     @property
     def git(self) -> Mapping[str, Any] | None: ...
     @property
+    def spec_text(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def author(self) -> str: ...
+    @property
+    def at(self) -> str: ...
+    @property
     def adopted(self) -> Mapping[str, str]:
         """Job to the finished job whose result it adopts."""
 
@@ -62,6 +70,16 @@ class ObservedSweep:
     over: bool = False
     #: Fleets that were never told of the newest revision's work (an apply was cut short).
     unmarked: tuple[str, ...] = ()
+
+    @property
+    def known_git(self) -> Mapping[str, Any] | None:
+        """The newest commit that it is known to stand for, as `GitInfo` has it."""
+        return self.applied.git if self.applied else None
+
+    @property
+    def known_author(self) -> str:
+        """Who applied that commit."""
+        return self.applied.author if self.applied else ""
 
     @property
     def active(self) -> bool:

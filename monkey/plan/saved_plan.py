@@ -24,6 +24,7 @@ The document is one object:
   - `dropped`: the number of jobs that lose an adopted result, and are run
   - `released`: the number of running jobs that an apply would stop
   - `expires`: when the sweep would expire if applied now, in seconds since the epoch; null for never
+  - `refused`: null, or {`text`, `hint`}: why an apply leaves the sweep as it is, whatever it would change
   - `unmarked`: fleets whose queue lacks the sweep, as an apply was interrupted
   - `notes`, `warnings`: lists of sentences
 - `fleets`: a list of
@@ -112,6 +113,7 @@ def _serialize_sweep(sweep: SweepPlan, now: float) -> dict[str, Any]:
         "dropped": len(sweep.dropped),
         "released": sweep.released,
         "expires": sweep.expires(now),
+        "refused": sweep.refusal._asdict() if sweep.refusal else None,
         "unmarked": list(sweep.unmarked),
         "notes": list(sweep.notes),
         "warnings": list(sweep.desired.warnings),

@@ -38,6 +38,10 @@ class Revision:
     code_files: Mapping[str, str]
     git: None
     adopted: Mapping[str, str]
+    spec_text: str = ""
+    source: str = ""
+    author: str = ""
+    at: str = ""
 
 
 def sha(text: str) -> str:

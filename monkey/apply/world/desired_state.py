@@ -14,9 +14,8 @@ from monkey.apply.world.dataset_loader import DatasetLoader, measure_dataset
 from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import MonkeyError, PlanError
 from monkey.plan.desired import DesiredSweep
-from monkey.plan.observed import ObservedProject
 from monkey.spec.job.job_id import assign_job_ids
-from monkey.transfer.code.code_snapshot import CodeSnapshot, is_descendant, read_code, read_git_info
+from monkey.transfer.code.code_snapshot import CodeSnapshot, read_code, read_git_info
 from monkey.transfer.datasets.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -190,6 +189,7 @@ def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: Dat
         settings=replace(spec.settings(), dataset_files=_file_names(datasets, absent)),
         table=assign_job_ids(table, recipe),
         code_files=code.files,
+        code_root=spec.code.root,
         code_bytes=code.size,
         untracked=[Path(spec.code.root, path).as_posix() for path in code.untracked],
         credentials={Path(spec.code.root, path).as_posix(): why for path, why in code.credentials.items()},
@@ -230,21 +230,3 @@ def check_providers(project: Project, wanted: Iterable[LoadedSpec]) -> None:
                     f"({', '.join(sorted(project.providers))}), found {name!r}",
                     hint="`providers:` in monkey.yaml names them; `provider:` in a spec chooses",
                 )
-
-
-def place_specs_in_history(
-    project: Project, wanted: Sequence[LoadedSpec], observed: ObservedProject
-) -> list[LoadedSpec]:
-    """Note which of the specs come from a commit that does not descend from the one that was applied last.
-
-    A commit that this clone does not even have is newer than it, or of another branch: it counts as not an ancestor.
-    """
-    return [replace(want, desired=_placed(project.root, want.desired, observed)) for want in wanted]
-
-
-def _placed(root: Path, desired: DesiredSweep, observed: ObservedProject) -> DesiredSweep:
-    seen = observed.sweeps.get(desired.name)
-    then = seen.applied.git if seen is not None and seen.applied is not None else None
-    if desired.git is None or then is None or then["commit"] == desired.git["commit"]:
-        return desired
-    return replace(desired, descends=is_descendant(root, then["commit"], desired.git["commit"]) is True)

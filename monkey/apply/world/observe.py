@@ -141,7 +141,7 @@ def check_secrets(world: World, plan: Plan, wanted: Sequence[LoadedSpec]) -> Non
     """Raise SpecError, with their lines, for secrets that a fleet which has jobs to run does not know."""
     texts = {want.desired.name: want.text for want in wanted}
     problems: dict[Problem, None] = {}  # that monkey.yaml lacks one is said once for all sweeps
-    for sweep in plan.sweeps:
+    for sweep in plan.accepted:
         settings = sweep.desired.settings
         for name in settings.providers if sweep.jobs.unfinished else ():
             for at, secret in enumerate(settings.secrets):
@@ -174,7 +174,7 @@ def add_shortage_warnings(plan: Plan, world: World) -> Plan:
 
 def _shortage(sweep: SweepPlan, world: World) -> list[str]:
     """Warn of jobs that no machine has room for, before they are waited for."""
-    if not sweep.jobs.unfinished:
+    if not sweep.jobs.unfinished or sweep.refusal is not None:
         return []
     asked = sweep.desired.settings
     short = {name: world.fleet(name).describe_shortage(asked.resources) for name in asked.providers}

@@ -22,12 +22,12 @@ from monkey.cli.render.apply_outcome import format_detached
 from monkey.cli.render.plan_lines import format_plan
 from monkey.cli.session import project_file_option, run_in_world
 from monkey.cli.terminal.prompts import ask_consent
-from monkey.cli.terminal.text import detect_terminal
+from monkey.cli.terminal.text import detect_terminal, flatten_text
 from monkey.cli.watching import watch_to_end
 from monkey.errors import MonkeyError
 from monkey.plan.change import Plan
+from monkey.plan.commits.refusals import check_refusals
 from monkey.plan.cost import format_rentals
-from monkey.plan.diff import check_descent
 from monkey.plan.work import find_remaining_work
 
 
@@ -39,7 +39,7 @@ class ApplyOrder:
     keep_stale: Sequence[str]
     yes: bool = False
     detach: bool = False
-    rollback: bool = False
+    force: str = ""
     #: Sweeps that are applied and at work: from here on an interrupt only detaches.
     watched: list[str] = field(default_factory=list)
 
@@ -53,16 +53,21 @@ class ApplyOrder:
     help="Do not ask before stopping running jobs or renting machines.",
 )
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the jobs are queued; do not watch.")
-@click.option("--rollback", is_flag=True, help="Apply a commit that does not descend from the last applied one.")
+@click.option(
+    "--force",
+    metavar="REASON",
+    default="",
+    help="Change sweeps that are refused, too: from an older commit, or another branch. The reason is kept.",
+)
 @keep_stale_option
 @project_file_option
-def apply_command(specs: tuple[str, ...], yes: bool, detach: bool, rollback: bool, keep_stale: tuple[str, ...]) -> int:
+def apply_command(specs: tuple[str, ...], yes: bool, detach: bool, force: str, keep_stale: tuple[str, ...]) -> int:
     """Apply SPECs (default: all in specs/), and watch until their jobs are done.
 
     PLAN.json, saved by `monkey plan -o`, is applied exactly as shown, or refused. Ctrl-C while watching detaches: the
     jobs continue. Ctrl-C before that keeps what was done so far. Exits with 1 if jobs failed.
     """
-    order = ApplyOrder(specs, keep_stale, yes, detach, rollback)
+    order = ApplyOrder(specs, keep_stale, yes, detach, force)
     try:
         return run_in_world(lambda world: _apply(world, order), reports=True)
     except KeyboardInterrupt:
@@ -76,8 +81,6 @@ async def _apply(world: World, order: ApplyOrder) -> int:
     for fleet in world.local_fleets:
         fleet.prepare()
     planned = await _planned(world, order)
-    if not order.rollback:
-        check_descent(planned.plan)
     if planned.plan.changes:
         _show(planned)
         _confirm(planned, order)
@@ -86,8 +89,15 @@ async def _apply(world: World, order: ApplyOrder) -> int:
         _warn(planned.plan)
     await renew_idle_agents(world, planned.plan, print_order)
     if planned.plan.changes:
-        await execute_plan(world, planned.plan, planned.wanted, print_order, rollback=order.rollback)
-    at_work = [sweep.name for sweep in planned.plan.sweeps if find_remaining_work(sweep).count]
+        await execute_plan(world, planned.plan, planned.wanted, print_order)
+    at_work = [sweep.name for sweep in planned.plan.accepted if find_remaining_work(sweep).count]
+    code = await _finish(world, planned, order, at_work)
+    check_refusals(planned.plan)
+    return code
+
+
+async def _finish(world: World, planned: PlanningResult, order: ApplyOrder, at_work: list[str]) -> int:
+    """Watch what was applied to its end, or leave it; return the exit code."""
     if order.detach:
         return await _detach(world, planned, at_work)
     order.watched = at_work
@@ -95,7 +105,9 @@ async def _apply(world: World, order: ApplyOrder) -> int:
     def looked(progress: Sequence[SweepProgress]) -> None:
         order.watched = [one.name for one in progress if one.unfinished]
 
-    names = [sweep.name for sweep in planned.plan.sweeps]
+    names = [sweep.name for sweep in planned.plan.accepted]
+    if not names:
+        return 0
     return await watch_to_end(world, names, looked, changed=planned.plan.changes)
 
 
@@ -111,8 +123,8 @@ async def _detach(world: World, planned: PlanningResult, names: Sequence[str]) -
 async def _planned(world: World, order: ApplyOrder) -> PlanningResult:
     saved = [name for name in order.specs if name.endswith(".json")]
     if not saved:
-        return await make_plan(world, order.specs, order.keep_stale)
-    if len(order.specs) > 1 or order.keep_stale:
+        return await make_plan(world, order.specs, order.keep_stale, order.force)
+    if len(order.specs) > 1 or order.keep_stale or order.force:
         raise MonkeyError("a saved plan is applied alone, as it was saved", hint=f"`monkey apply {saved[0]}`")
     return await remake_plan(world, read_saved(Path(saved[0])))
 
@@ -123,6 +135,9 @@ def _show(planned: PlanningResult) -> None:
 
 def _warn(plan: Plan) -> None:
     """Say what should be known of a plan that is not shown."""
+    for sweep in plan.sweeps:
+        if sweep.refusal is not None:
+            click.echo(f"! {flatten_text(sweep.name)}: refused: {flatten_text(sweep.refusal.line)}", err=True)
     for warning in plan.warnings:
         click.echo(f"warning: {warning}", err=True)
 

@@ -24,6 +24,7 @@ from monkey.cli.session import project_file_option, run_in_world
 from monkey.cli.terminal.log_output import LogOutput
 from monkey.cli.terminal.text import dump_json, make_printable
 from monkey.errors import MonkeyError, Problem, SpecError
+from monkey.plan.commits.refusals import check_refusals
 from monkey.protocol.status.store_snapshot import JobView
 from monkey.spec.sweep.load import parse_spec
 
@@ -139,6 +140,7 @@ async def _run(world: World, asked: _RunOptions) -> int:
         asked.agree(costs)
     await world.begin()
     await renew_idle_agents(world, planned.plan, lambda what, done: click.echo(f"{what}: {done}", err=True))
+    check_refusals(planned.plan)
     await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
     job = wanted[0].desired.table.ids[0]
     asked.applied = spec.name, job

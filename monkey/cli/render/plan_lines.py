@@ -32,9 +32,9 @@ def format_plan(plan: Plan, to: Terminal, *, everything: bool = False) -> list[s
     """Return the plan as lines; sweeps in which nothing changes are left out unless `everything` is asked for."""
     lines: list[str] = []
     for sweep in plan.sweeps:
-        if sweep.changes or sweep.notes or everything:
+        if sweep.changes or sweep.notes or sweep.refusal or everything:
             lines += _sweep(sweep, to)
-    hidden = sum(not (sweep.changes or sweep.notes) for sweep in plan.sweeps)
+    hidden = sum(not (sweep.changes or sweep.notes or sweep.refusal) for sweep in plan.sweeps)
     if hidden and not everything and lines:
         lines += [to.paint(f"({hidden} unchanged {'sweep is' if hidden == 1 else 'sweeps are'} not shown)", "dim"), ""]
     asked = plan.observed and not everything

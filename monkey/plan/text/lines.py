@@ -90,6 +90,9 @@ def format_sweep_plan(sweep: SweepPlan, limit: int = 8) -> list[PlanLine]:
 def _format_other_lines(sweep: SweepPlan) -> list[PlanLine]:
     lines = [PlanLine(LineMark.SETTING, format_setting_change(change)) for change in sweep.settings]
     lines += [*_format_uploads(sweep), *_format_credentials(sweep.desired.credentials)]
+    if sweep.refusal is not None:
+        lines.append(PlanLine(LineMark.MEND, f"refused: {sweep.refusal.text}"))
+        lines.append(PlanLine(LineMark.MEND, sweep.refusal.hint, detail=True))
     for fleet in sweep.unmarked:
         lines.append(PlanLine(LineMark.MEND, f"an apply was cut short: {fleet} was never told of this work"))
     lines += [PlanLine(LineMark.NOTE, note) for note in sweep.notes]
@@ -164,18 +167,20 @@ def format_warnings(plan: Plan) -> list[PlanLine]:
 def summarize_plan(plan: Plan) -> str:
     """Return the plan in one sentence: "24 new, 12 stale, 6 kept, 3 removed; 1.2 KiB to upload"."""
     totals = Counter[str]()
-    for sweep in plan.sweeps:
+    for sweep in plan.accepted:
         totals.update(sweep.jobs.counts)
     parts = [", ".join(f"{count:,} {_LOTS.get(lot, lot)}" for lot, count in totals.items() if count) or "no jobs"]
-    settings = sum(len(sweep.settings) for sweep in plan.sweeps)
+    settings = sum(len(sweep.settings) for sweep in plan.accepted)
     if settings:
         parts.append("1 setting changes" if settings == 1 else f"{settings} settings change")
+    if refused := len(plan.sweeps) - len(plan.accepted):
+        parts.append("1 sweep is refused" if refused == 1 else f"{refused} sweeps are refused")
     parts += _count_machine_changes(plan)
     if size := sum(sweep.upload.bytes for sweep in plan.sweeps):
         parts.append(f"{format_size(size)} to upload" if plan.observed else f"{format_size(size)} of code")
     if costs := [fleet.cost for fleet in plan.rented if fleet.cost]:
         parts.append(f"machines are rented for {format_total_cost(costs)}")
-    return "; ".join(parts) if plan.changes else "nothing to do: " + parts[0]
+    return "; ".join(parts) if plan.changes else "nothing to do: " + "; ".join(parts[: 1 + bool(refused)])
 
 
 def _count_machine_changes(plan: Plan) -> list[str]:

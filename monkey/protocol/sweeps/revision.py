@@ -33,7 +33,8 @@ class Revision:
     at: str = ""
     #: When it was applied, seconds since the epoch, where that decides anything: where it expires.
     applied: float = 0.0
-    rollback: bool = False
+    #: Why it was applied though it would have been refused; "" for most.
+    force: str = ""
     #: Job of this table to the finished job whose result it adopts.
     adopted: dict[str, str] = field(default_factory=dict)
 
@@ -50,7 +51,8 @@ class Revision:
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
-        later = {"applied": self.applied} if self.applied else {}
+        later: dict[str, Any] = {"applied": self.applied} if self.applied else {}
+        later |= {"force": self.force} if self.force else {}
         return later | {
             "sweep": self.sweep,
             "recipe": self.recipe.to_json(),
@@ -62,7 +64,6 @@ class Revision:
             "git": self.git,
             "author": self.author,
             "at": self.at,
-            "rollback": self.rollback,
             "adopted": self.adopted,
         }
 
@@ -81,7 +82,8 @@ class Revision:
             author=data["author"],
             at=data["at"],
             applied=data.get("applied", 0.0),
-            rollback=data["rollback"],
+            # `rollback` is what an earlier version kept instead of a reason.
+            force=data.get("force") or ("--rollback" if data.get("rollback") else ""),
             adopted=data["adopted"],
         )
 

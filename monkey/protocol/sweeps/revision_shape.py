@@ -118,6 +118,7 @@ REVISION = {
     "author": entry_shape.is_text,
     "at": entry_shape.is_time_text,
     "applied": entry_shape.is_moment,
+    "force": entry_shape.is_text,
     "rollback": entry_shape.is_flag,
     "adopted": entry_shape.is_text_map,
 }

@@ -22,7 +22,7 @@ STORE_VARIABLE = "MONKEY_STORE"
 _PLANNED_KEYS = {
     "secrets": "name them in specs; values come from the environment, or from ~/.config/monkey/secrets",
 }
-_KEYS = ("project", "store", "providers", "metrics", "notify")
+_KEYS = ("project", "store", "providers", "metrics", "notify", "git")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Project:
     influx: InfluxSettings | None = None
     #: Who is told when a sweep has ended, or does not continue.
     notify: tuple[NotifyChannel, ...] = ()
+    #: The branch that specs are merged into, and applied from; "" for the one that the remote calls its own.
+    git_branch: str = ""
     #: The file that says so, in place of the repository's monkey.yaml; None for that one.
     file: Path | None = None
     #: Keys of monkey.yaml whose values a user chose and no repository, with the words for how.
@@ -104,6 +106,7 @@ def _make_project(data: Mapping[str, Any], root: Path) -> Project:
         providers,
         influx_settings.parse_influx_settings(data.get("metrics")),
         notify.parse_notify_channels(data.get("notify")),
+        data.get("git", {}).get("branch", ""),
     )
 
 
@@ -126,6 +129,22 @@ def _find_mistakes(data: Mapping[str, Any]) -> list[Mistake]:
         found += influx_settings.find_metrics_mistakes(data["metrics"])
     if "notify" in data:
         found += notify.find_notify_mistakes(data["notify"])
+    if "git" in data:
+        found += _find_git_mistakes(data["git"])
+    return found
+
+
+def _find_git_mistakes(data: Any) -> list[Mistake]:
+    if not isinstance(data, dict):
+        return [Mistake(("git",), f"expected a mapping, found {describe_value(data)}", "write: git: {branch: main}")]
+    found = [
+        Mistake(("git", key), f"unknown key {key!r}", suggest_word(key, ["branch"], "keys"), on_key=True)
+        for key in data
+        if key != "branch"
+    ]
+    branch = data.get("branch", "main")
+    if not isinstance(branch, str) or not branch:
+        found.append(Mistake(("git", "branch"), f"expected a branch, found {describe_value(branch)}", "write: main"))
     return found
 
 

@@ -34,12 +34,11 @@ from monkey.transfer.code.code_manifest import (
 from monkey.transfer.code.credentials import find_credential
 from monkey.transfer.code.extract import extract_snapshot
 from monkey.transfer.code.file_selection import select_files
-from monkey.transfer.code.git_files import is_descendant, read_git_info
+from monkey.transfer.code.git_files import read_git_info
 
 __all__ = [
     "CodeSnapshot",
     "extract_snapshot",
-    "is_descendant",
     "pack_code",
     "read_code",
     "read_git_info",

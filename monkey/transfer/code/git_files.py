@@ -20,6 +20,8 @@ _NOT_OURS = (
 )
 #: Nothing is fetched: a partial clone would, by a program that its own settings name.
 _ASK_NOBODY = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
+#: What a fetch may use; never a prompt, and no program that a remote's address names.
+_FETCH_ALONE = {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file", "GIT_TERMINAL_PROMPT": "0"}
 
 #: A repository can name programs that git then starts, and a stranger's branch can bring such a repository along.
 _START_NOTHING = (
@@ -53,19 +55,13 @@ def read_git_info(root: Path) -> GitInfo | None:
     # Not what was changed inside submodules: git would look by a process of its own there, and start what clean filters
     # of that repository name.
     seen = ("--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames")
-    fields = _git(top, "status", "--porcelain=v2", "--branch", "-z", *seen).split("\0")
+    fields = ask_git(top, "status", "--porcelain=v2", "--branch", "-z", *seen).split("\0")
     headers = dict(field[2:].split(" ", 1) for field in fields if field.startswith("# ") and " " in field[2:])
     commit, branch = headers.get("branch.oid", "(initial)"), headers.get("branch.head", "(detached)")
     if commit == "(initial)":
         return None
     dirty = any(field and not field.startswith("# ") for field in fields)
     return GitInfo(commit=commit, branch=None if branch == "(detached)" else branch, dirty=dirty)
-
-
-def is_descendant(root: Path, ancestor: str, commit: str) -> bool | None:
-    """Tell whether `commit` is `ancestor` or descends from it; None where git does not know (a shallow clone)."""
-    done = _run(find_work_tree(root) or root, "merge-base", "--is-ancestor", "--end-of-options", ancestor, commit)
-    return {0: True, 1: False}.get(done.returncode)
 
 
 def find_work_tree(root: Path) -> Path | None:
@@ -92,9 +88,9 @@ def list_files(root: Path, project: Path | None = None) -> dict[str, bool] | Non
     below = root.resolve().relative_to(top).as_posix()
     prefix = "" if below == "." else f"{below}/"
     seen = ("-t", "--cached", "--others", "--exclude-standard")
-    tagged = _git(top, "ls-files", "-z", *seen, "--", f":(literal){below}").split("\0")
+    tagged = ask_git(top, "ls-files", "-z", *seen, "--", f":(literal){below}").split("\0")
     found = [(line[2:].rstrip("/"), line[0] != "?") for line in tagged if line and line[2:].startswith(prefix)]
-    if not found and _run(top, "check-ignore", "-q", "--", f"./{below}").returncode == 0:
+    if not found and run_git(top, "check-ignore", "-q", "--", f"./{below}").returncode == 0:
         return None
     nested = {name for name, _ in found if _is_repository(top / name)}
     submodules = nested & _submodules(top) if nested else nested
@@ -114,7 +110,7 @@ def _is_repository(path: Path) -> bool:
 
 
 def _submodules(top: Path) -> set[str]:
-    entries = _git(top, "ls-files", "-z", "--stage").split("\0")
+    entries = ask_git(top, "ls-files", "-z", "--stage").split("\0")
     return {entry.partition("\t")[2] for entry in entries if entry.startswith(_SUBMODULE)}
 
 
@@ -131,21 +127,28 @@ def _check_submodule(top: Path, project: Path) -> None:
         at = outer
 
 
-def _git(top: Path, *arguments: str) -> str:
+def ask_git(top: Path, *arguments: str) -> str:
     """Return what git prints; raises PlanError with what it says when it fails."""
-    done = _run(top, *arguments)
+    done = run_git(top, *arguments)
     if done.returncode != 0:
         said = os.fsdecode(done.stderr).strip() or f"exit code {done.returncode}"
         raise PlanError(f"git cannot read the work tree of {top}: {said}", hint=f"try: git -C {top} status")
     return os.fsdecode(done.stdout)
 
 
-def _run(top: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS} | _ASK_NOBODY
+def run_git(
+    top: Path, *arguments: str, given: bytes = b"", fetches: bool = False
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a work tree with `given` as its input, and return how it ended. Raises PlanError where git is missing.
+
+    `fetches`: it may ask the remote for what a partial clone lacks, and for more history.
+    """
+    environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+    environment |= _FETCH_ALONE if fetches else _ASK_NOBODY
     try:
         return subprocess.run(
             ["git", *_START_NOTHING, "-C", str(top), *arguments],
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             env=environment,
             timeout=_TIMEOUT_SECONDS,

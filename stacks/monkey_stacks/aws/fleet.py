@@ -10,7 +10,7 @@ from typing import ClassVar
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Say
 from monkey.fleet.fleet_records import AuditFinding, FleetWork, TaggedResource
-from monkey.plan.change import MachineChange
+from monkey.plan.cost import MachineChange
 from monkey.signing.entry_signers import EntrySigners
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Say
 from monkey.fleet.fleet_records import AuditFinding, FleetWork, TaggedResource
-from monkey.plan.change import MachineChange
+from monkey.plan.cost import MachineChange
 from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud.cloud_descriptions import CloudFleetPlan
 from monkey_stacks.cloud.rent_cost import RentalBounds

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from monkey.errors import FleetError
-from monkey.plan.change import MachineChange
+from monkey.plan.cost import MachineChange
 from monkey.plan.sizes import format_size
 from monkey.spec.job.expires import format_utc_time
 from monkey_stacks.cloud.scaling import ROUNDED, SHUT, GroupMember, MachineGroup

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from monkey.fleet.fleet_records import FleetWork
-from monkey.plan.change import MachineChange
+from monkey.plan.cost import MachineChange
 from monkey_stacks.cloud import cloud_descriptions as words
 from monkey_stacks.cloud.cloud_api import CloudApi
 from monkey_stacks.cloud.scaling import MachineGroup, ScalingPlan

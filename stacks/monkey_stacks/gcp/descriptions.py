@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from monkey.plan.change import MachineChange
+from monkey.plan.cost import MachineChange
 from monkey_stacks.cloud import cloud_descriptions
 from monkey_stacks.cloud.cloud_descriptions import format_time
 from monkey_stacks.engine.engine_outcome import ResourceChange, format_property

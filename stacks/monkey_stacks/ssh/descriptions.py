@@ -7,7 +7,7 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.fleet.fleet_records import Instance
-from monkey.plan.change import MachineChange
+from monkey.plan.cost import MachineChange
 from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource, format_property
 from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
 

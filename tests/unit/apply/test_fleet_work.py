@@ -23,7 +23,7 @@ from monkey.cli.watching import watch_to_end
 from monkey.errors import CorruptObject, MonkeyError
 from monkey.fleet.fleet_port import Recount, Say, keep_silent
 from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, ForeignResource, Instance, TaggedResource
-from monkey.plan.change import MachineChange
+from monkey.plan.cost import MachineChange
 from monkey.plan.saved_plan import serialize_plan
 from monkey.plan.text.markdown import format_markdown
 from monkey.spec.job.recipe import JobResources

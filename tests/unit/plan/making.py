@@ -44,6 +44,10 @@ class Revision:
     code_files: dict[str, str] = field(default_factory=lambda: FILES)
     git: dict[str, Any] | None = None
     adopted: dict[str, str] = field(default_factory=dict)
+    spec_text: str = ""
+    source: str = ""
+    author: str = ""
+    at: str = ""
 
 
 def want(jobs: Iterable[Mapping[str, Any]], recipe: Recipe = RECIPE, **options: Any) -> DesiredSweep:

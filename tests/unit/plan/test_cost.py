@@ -8,8 +8,15 @@ from dataclasses import replace
 import pytest
 
 from monkey.fleet.fleet_records import FleetForecast
-from monkey.plan.change import FleetPlan, MachineChange, Plan
-from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost, RetainedMachines, format_dollars, format_total_cost
+from monkey.plan.change import FleetPlan, Plan
+from monkey.plan.cost import (
+    SECONDS_PER_HOUR,
+    FleetCost,
+    MachineChange,
+    RetainedMachines,
+    format_dollars,
+    format_total_cost,
+)
 from monkey.plan.text.lines import summarize_plan
 
 

@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monkey.errors import NotADescendant, PlanError
+from monkey.errors import PlanError, SweepRefused
 from monkey.plan.change import FleetPlan, Plan, StaleReason
-from monkey.plan.diff import check_descent, compute_plan
+from monkey.plan.commits.place import Refusal
+from monkey.plan.commits.refusals import check_refusals
+from monkey.plan.diff import compute_plan
 from monkey.plan.observed import ObservedProject
+from monkey.plan.text.lines import format_sweep_plan, summarize_plan
 from monkey.spec.job.recipe import JobResources, SweepSettings
 from tests.unit.plan.making import RECIPE, grid, seen, table, want
 from tests.unit.plan.planning import CODE, DONE, EDITED, JOBS, counts, planned, why
@@ -234,13 +237,22 @@ def test_an_identity_that_nobody_can_explain_is_stale_with_that_reason() -> None
     ]
 
 
-def test_an_older_commit_is_refused() -> None:
-    old = seen(JOBS, git={"commit": "a" * 40})
-    behind = want(JOBS[:5], descends=False, git={"commit": "b" * 40})
-    with pytest.raises(NotADescendant, match=r"from commit aaaaaaaaaa, and this one \(bbbbbbbbbb\) does not descend"):
-        check_descent(compute_plan([behind], ObservedProject({"digits": old})))
-    check_descent(compute_plan([replace(behind, descends=True)], ObservedProject({"digits": old})))
-    check_descent(compute_plan([want(JOBS, descends=False)], ObservedProject({"digits": old})))
+def test_a_misplaced_commit_changes_nothing_and_holds_up_no_other_sweep() -> None:
+    there = {"digits": seen(JOBS, running=[0]), "other": seen(JOBS)}
+    why = Refusal("last applied from a newer commit", "git pull")
+    desired = [want(JOBS[:2], misplaced=why), want(JOBS[:5], name="other")]
+    plan = compute_plan(desired, ObservedProject(there, code={RECIPE.code}))
+    refused, other = plan.sweeps
+    assert refused.refusal == why and not refused.changes and not plan.released and plan.accepted == (other,)
+    assert other.changes and plan.fleets[0].jobs == len(JOBS), "what the refused sweep has now is still to be run"
+    assert [line.text for line in format_sweep_plan(refused)][-2:] == [f"refused: {why.text}", why.hint]
+    with pytest.raises(SweepRefused, match="sweep 'digits' is refused: last applied from a newer commit"):
+        check_refusals(plan)
+    assert "1 sweep is refused" in summarize_plan(plan)
+    check_refusals(compute_plan([want(JOBS, misplaced=why)], ObservedProject({"digits": seen(JOBS)})))
+    forced = compute_plan(desired, ObservedProject(there), force="the old one was better")
+    assert [sweep.forced for sweep in forced.sweeps] == ["the old one was better", ""] and forced.released == 0
+    assert forced.sweeps[0].changes and "the old one was better" in forced.sweeps[0].notes[-1]
 
 
 _VALUES = st.lists(st.sampled_from([0.1, 0.2, 0.3, 1, "a"]), min_size=1, max_size=4, unique_by=repr)

@@ -11,7 +11,8 @@ from markdown_it import MarkdownIt
 
 import monkey.plan.saved_plan
 from monkey.errors import PlanError, StalePlan
-from monkey.plan.change import FleetPlan, MachineChange, Plan
+from monkey.plan.change import FleetPlan, Plan
+from monkey.plan.cost import MachineChange
 from monkey.plan.diff import compute_plan
 from monkey.plan.observed import ObservedProject
 from monkey.plan.saved_plan import dump_saved_plan, parse_saved_plan, serialize_plan, verify_saved_plan

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from monkey.plan.change import FleetPlan, MachineChange
+from monkey.plan.change import FleetPlan
+from monkey.plan.cost import MachineChange
 from monkey.plan.text.lines import format_fleet_plan
 from monkey_stacks.aws import descriptions
 from monkey_stacks.cloud import cloud_descriptions

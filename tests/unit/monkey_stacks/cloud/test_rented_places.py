@@ -12,7 +12,7 @@ import pytest
 from monkey.apply.inspect.instances import _rows
 from monkey.errors import FleetError
 from monkey.fleet.fleet_records import Instance
-from monkey.plan.change import MachineChange
+from monkey.plan.cost import MachineChange
 from monkey.signing.entry_signers import load_user_signers
 from monkey.spec.project.provider import parse_provider
 from monkey.store.memory import MemoryStore

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from monkey.errors import FleetError
-from monkey.plan.change import MachineChange
+from monkey.plan.cost import MachineChange
 from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
 from monkey_stacks.ssh.descriptions import (
     check_apart,

@@ -80,6 +80,7 @@ WRONG: dict[str, list[Any]] = {
     "author": [1],
     "at": [1.7e9, "yesterday", "0001-01-01", "9999-12-31T23:59:59", "a\nb"],
     "applied": ["x", NAN, INF, -1, 1e15, 10**400, True],
+    "force": [0, None],
     "rollback": [0],
     "code_files": [[], {"train.py": 1}],
     "git": ["x", {"commit": 1}, {"commit": "abc", "branch": 5}, {"commit": "abc", "dirty": 1}, {"commmit": "abc"}],

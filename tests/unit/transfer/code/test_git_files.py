@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import PlanError
-from monkey.transfer.code.code_snapshot import is_descendant, read_git_info
+from monkey.transfer.code.code_snapshot import read_git_info
 from monkey.transfer.code.git_files import list_files
 from tests.unit.transfer.conftest import Git
 
@@ -43,18 +43,3 @@ def test_a_broken_repository_is_told(repository: Path) -> None:
     (repository / ".git" / "HEAD").write_text("garbage")
     with pytest.raises(PlanError, match="git cannot read"):
         read_git_info(repository)
-
-
-def test_who_descends_from_whom(repository: Path, git: Git) -> None:
-    first = git(repository, "rev-parse", "HEAD")
-    git(repository, "commit", "-q", "--allow-empty", "-m", "second")
-    second = git(repository, "rev-parse", "HEAD")
-    git(repository, "checkout", "-q", "-b", "side", first)
-    git(repository, "commit", "-q", "--allow-empty", "-m", "side")
-    side = git(repository, "rev-parse", "HEAD")
-    assert is_descendant(repository, first, second) is True
-    assert is_descendant(repository, second, second) is True
-    assert is_descendant(repository, second, first) is False
-    assert is_descendant(repository, second, side) is False
-    assert is_descendant(repository, "f" * 40, second) is None
-    assert is_descendant(repository, "--version", second) is None
