@@ -26,7 +26,7 @@ class Revision:
     source: str = ""
     #: Path to SHA-256 of every file of the code snapshot: lets a plan name the file that made jobs stale.
     code_files: dict[str, str] = field(default_factory=dict)
-    #: {"commit", "branch", "dirty"}, None outside a repository.
+    #: What `GitInfo` has, None outside a repository.
     git: dict[str, Any] | None = None
     author: str = ""
     #: ISO 8601; for people.

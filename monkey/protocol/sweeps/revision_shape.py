@@ -112,6 +112,10 @@ REVISION = {
                 "commit": entry_shape.is_plain_text,
                 "branch": entry_shape.is_optional(entry_shape.is_text),
                 "dirty": entry_shape.is_flag,
+                "remote": entry_shape.is_text,
+                "pull": entry_shape.is_count,
+                "actor": entry_shape.is_text,
+                "run": entry_shape.is_text,
             }
         )
     ),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
+from monkey.ci_run import read_ci_run
 from monkey.errors import PlanError
 
 #: Seconds after which git is taken to hang (a dead network file system, a prompt).
@@ -35,13 +37,19 @@ _SUBMODULE = "160000 "
 
 
 class GitInfo(TypedDict):
-    """Where the work tree stands."""
+    """Where the work tree stands, and what CI says of it; only the first three are always there."""
 
     commit: str
-    #: None when no branch is checked out, as in most CI.
+    #: Where no branch is checked out, the one that CI says; None where it does not.
     branch: str | None
     #: Something differs from the commit, untracked files included; changes inside submodules are not.
     dirty: bool
+    #: The address of the remote, without user and password.
+    remote: NotRequired[str]
+    #: The pull request that CI runs for, who caused the run, and where people see it.
+    pull: NotRequired[int]
+    actor: NotRequired[str]
+    run: NotRequired[str]
 
 
 def read_git_info(root: Path) -> GitInfo | None:
@@ -60,8 +68,41 @@ def read_git_info(root: Path) -> GitInfo | None:
     commit, branch = headers.get("branch.oid", "(initial)"), headers.get("branch.head", "(detached)")
     if commit == "(initial)":
         return None
-    dirty = any(field and not field.startswith("# ") for field in fields)
-    return GitInfo(commit=commit, branch=None if branch == "(detached)" else branch, dirty=dirty)
+    dirty = any(field and not field.startswith("# ") and not _is_saved_plan(field) for field in fields)
+    info = GitInfo(commit=commit, branch=None if branch == "(detached)" else branch, dirty=dirty)
+    if remote := strip_credentials(os.fsdecode(run_git(top, "config", "--get", "remote.origin.url").stdout).strip()):
+        info["remote"] = remote
+    return _with_ci(info)
+
+
+def _is_saved_plan(field: str) -> bool:
+    """Tell whether a path that git does not track is a saved plan, which CI leaves here and which never is code."""
+    name = field.removeprefix("? ").rpartition("/")[2]
+    return field.startswith("? ") and (name == "plan.json" or name.endswith(".plan.json"))
+
+
+def _with_ci(info: GitInfo) -> GitInfo:
+    run = read_ci_run()
+    if run is None:
+        return info
+    info["branch"] = info["branch"] or run.branch or None
+    if run.pull is not None:
+        info["pull"] = run.pull
+    if run.actor:
+        info["actor"] = run.actor
+    if run.url:
+        info["run"] = run.url
+    return info
+
+
+def strip_credentials(address: str) -> str:
+    """Return a remote's address without user, password and query, any of which may be a token."""
+    if "://" not in address:
+        host, colon, path = address.partition(":")
+        return f"{host.rpartition('@')[2]}{colon}{path}" if "/" not in host else address
+    scheme, _, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{re.split('[?#]', path)[0]}"
 
 
 def find_work_tree(root: Path) -> Path | None:

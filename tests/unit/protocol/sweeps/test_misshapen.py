@@ -64,8 +64,9 @@ FULL = Revision(
     spec_text="name: digits\n",
     source="specs/digits.yaml",
     code_files={"train.py": "d" * 64},
-    git={"commit": "abc", "branch": None, "dirty": False},
+    git={"commit": "abc", "branch": None, "dirty": False, "remote": "r", "pull": 3, "actor": "ada", "run": "https://x"},
     author="ada",
+    force="why",
     at="2026-01-01T00:00:00+00:00",
     applied=1.7e9,
     adopted={JOBS[0]: "f" * 16},
@@ -83,7 +84,9 @@ WRONG: dict[str, list[Any]] = {
     "force": [0, None],
     "rollback": [0],
     "code_files": [[], {"train.py": 1}],
-    "git": ["x", {"commit": 1}, {"commit": "abc", "branch": 5}, {"commit": "abc", "dirty": 1}, {"commmit": "abc"}],
+    "git": ["x", {"commit": 1}, {"commit": "abc", "branch": 5}, {"commit": "abc", "dirty": 1}, {"commmit": "abc"}]
+    + [{"commit": "abc", name: []} for name in ("remote", "pull", "actor", "run")]
+    + [{"pull": -1}],
     "adopted": [[], {JOBS[0]: 1}],
     "recipe": [None, [], "x"],
     "recipe.command": [None, 5, [1], "\ud800", "a\0b"],

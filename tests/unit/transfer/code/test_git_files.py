@@ -8,7 +8,7 @@ import pytest
 
 from monkey.errors import PlanError
 from monkey.transfer.code.code_snapshot import read_git_info
-from monkey.transfer.code.git_files import list_files
+from monkey.transfer.code.git_files import list_files, strip_credentials
 from tests.unit.transfer.conftest import Git
 
 
@@ -43,3 +43,44 @@ def test_a_broken_repository_is_told(repository: Path) -> None:
     (repository / ".git" / "HEAD").write_text("garbage")
     with pytest.raises(PlanError, match="git cannot read"):
         read_git_info(repository)
+
+
+@pytest.mark.parametrize(
+    "address, shown",
+    [
+        ("https://ann:t0ken@git.example.org/lab/digits.git", "https://git.example.org/lab/digits.git"),
+        ("https://gitlab-ci-token:t0ken@git.example.org:8443/a/b", "https://git.example.org:8443/a/b"),
+        ("https://git.example.org/a/b?private_token=t0ken", "https://git.example.org/a/b"),
+        ("https://a@b:t0ken@git.example.org/a@2", "https://git.example.org/a@2"),
+        ("ssh://git@git.example.org:22/a/b.git", "ssh://git.example.org:22/a/b.git"),
+        ("git@git.example.org:a/b.git", "git.example.org:a/b.git"),
+        ("/srv/git/b.git", "/srv/git/b.git"),
+        ("../b@2:c", "../b@2:c"),
+    ],
+)
+def test_a_remote_is_told_without_what_opens_it(repository: Path, git: Git, address: str, shown: str) -> None:
+    assert strip_credentials(address) == shown
+    git(repository, "remote", "add", "origin", address)
+    info = read_git_info(repository)
+    assert info is not None and info["remote"] == shown
+
+
+def test_ci_says_the_branch_and_who_runs_it(repository: Path, git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"CI": "true", "GITLAB_CI": "true", "CI_COMMIT_BRANCH": "pr", "CI_MERGE_REQUEST_IID": "12"}
+    said |= {"GITLAB_USER_LOGIN": "ann", "CI_PIPELINE_URL": "https://git.example.org/p/1"}
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    head = git(repository, "rev-parse", "HEAD")
+    info = {"commit": head, "dirty": False, "pull": 12, "actor": "ann", "run": "https://git.example.org/p/1"}
+    assert read_git_info(repository) == info | {"branch": "main"}
+    git(repository, "checkout", "-q", "--detach")
+    assert read_git_info(repository) == info | {"branch": "pr"}
+
+
+def test_saved_plan_is_no_dirt(repository: Path) -> None:
+    (repository / "pr.plan.json").write_text("{}")
+    info = read_git_info(repository)
+    assert info is not None and not info["dirty"]
+    (repository / "myplan.json").write_text("{}")
+    info = read_git_info(repository)
+    assert info is not None and info["dirty"]
