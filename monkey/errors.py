@@ -4,6 +4,7 @@ MonkeyError
 ├── SpecError               A spec or monkey.yaml is wrong: one or many Problems, each with file:line:col.
 ├── PlanError               A plan cannot be made or applied.
 │   ├── StalePlan           A saved plan no longer fits the world.
+│   ├── UnexpectedPlan      The plan is not the one whose digest was given.
 │   ├── DatasetError        Data cannot be taken as it is, or changes meanwhile.
 │   │   ├── DatasetElsewhere DVC knows the data's hash, and the data is not on this machine.
 │   │   └── DvcMissing      Data lies in a DVC repository, and DVC is not installed.
@@ -85,6 +86,10 @@ class PlanError(MonkeyError):
 
 class StalePlan(PlanError):
     """The saved plan is stale."""
+
+
+class UnexpectedPlan(PlanError):
+    """The plan is not the one whose digest was given."""
 
 
 class DatasetError(PlanError):

@@ -11,6 +11,7 @@ from functools import partial
 
 from monkey.apply.fleet_work import make_planned_work, recount_work
 from monkey.apply.inspect.revision_points import announce_revision
+from monkey.apply.pruning import cancel_gone_sweeps
 from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
 from monkey.apply.world.dataset_loader import send_datasets
 from monkey.apply.world.desired_state import LoadedSpec
@@ -37,7 +38,8 @@ Say = Callable[[str, str], None]
 async def execute_plan(world: World, plan: Plan, wanted: Sequence[LoadedSpec], say: Say) -> None:
     """Apply the plan: upload datasets, converge machines, then revise sweeps; report each step to `say`.
 
-    Datasets come first, as they may take hours. Machines come before sweeps. An agent may claim a job as soon as a
+    Datasets come first, as they may take hours. Sweeps whose spec is gone end before machines are made for the others.
+    Machines come before sweeps. An agent may claim a job as soon as a
     revision has it, and its machine must have the job's secrets by then. Each sweep then gets its code, its revision
     and its queue markers, in this order. Where another apply did the same meanwhile, this one continues as if it had
     done it itself. Sweeps that the plan refuses stay as they are.
@@ -51,6 +53,7 @@ async def execute_plan(world: World, plan: Plan, wanted: Sequence[LoadedSpec], s
     for sweep in plan.sweeps:
         if sweep.datasets:
             await _datasets(world, by_name[sweep.name], say)
+    await cancel_gone_sweeps(world, plan, say)
     now = time.time()  # durations of `expires` begin here, for machines and revisions alike
     await _machines(world, plan, now, say)
     for sweep in plan.sweeps:

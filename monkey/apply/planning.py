@@ -22,12 +22,14 @@ from monkey.apply.world.desired_state import (
     list_spec_files,
     read_specs,
 )
+from monkey.apply.world.gone_specs import GoneSearch, cancel_pruned_sweeps
 from monkey.apply.world.observe import add_shortage_warnings, check_secrets, observe_project
 from monkey.apply.world.world import World
 from monkey.errors import StalePlan
-from monkey.plan.change import FleetPlan, JobChanges, Plan, SweepPlan
+from monkey.plan.change import FleetPlan, Plan, SweepPlan
 from monkey.plan.cost import compute_worst_cost
 from monkey.plan.diff import compute_plan
+from monkey.plan.jobs.job_changes import JobChanges
 from monkey.plan.observed import ObservedProject
 from monkey.plan.saved_plan import SavedPlan, parse_saved_plan, verify_saved_plan
 
@@ -49,13 +51,15 @@ class PlanningResult:
 
 
 async def make_plan(
-    world: World, specs: Sequence[str], keep_stale: Sequence[str] = (), force: str = ""
+    world: World, specs: Sequence[str], keep_stale: Sequence[str] = (), *, prune: bool = False, force: str = ""
 ) -> PlanningResult:
     """Plan for the named spec files (none: all of the project's). Raises MonkeyError of every kind.
 
+    `prune`: cancel the sweeps whose spec is gone. A plan for named specs does not look for them.
     `force`: why sweeps are changed that would be refused; "" where they are not.
     """
-    return await _plan(world, list_spec_files(world.project, specs), keep_stale, force)
+    gone = None if specs else GoneSearch(prune=prune)
+    return await _plan(world, list_spec_files(world.project, specs), keep_stale, gone, force)
 
 
 def read_saved(path: Path) -> SavedPlan:
@@ -69,16 +73,18 @@ async def remake_plan(world: World, saved: SavedPlan) -> PlanningResult:
     for file in files:
         if not file.is_file():
             raise StalePlan(f"since this plan was saved, {file} was removed", hint="plan again, look, and apply that")
-    planned = await _plan(world, files, saved.keep_stale)
+    planned = await _plan(world, files, saved.keep_stale, GoneSearch(prune=True) if saved.prune else None)
     verify_saved_plan(saved, planned.plan)
     return planned
 
 
-async def _plan(world: World, files: Sequence[Path], keep_stale: Sequence[str], force: str = "") -> PlanningResult:
+async def _plan(
+    world: World, files: Sequence[Path], keep_stale: Sequence[str], gone: GoneSearch | None, force: str = ""
+) -> PlanningResult:
     specs = read_specs(world.project, files)
     wanted = desire_specs(world.project, specs, world.bars, await recall_datasets(world, specs))
     check_providers(world.project, wanted)
-    return replace(await plan_loaded_specs(world, wanted, keep_stale, force), files=files)
+    return replace(await plan_loaded_specs(world, wanted, keep_stale, gone, force), files=files)
 
 
 def plan_without_store(project: Project, specs: Sequence[str]) -> Plan:
@@ -111,10 +117,16 @@ def _without_machines(project: Project, plan: Plan, part: FleetPlan) -> FleetPla
 
 
 async def plan_loaded_specs(
-    world: World, wanted: Sequence[LoadedSpec], keep_stale: Sequence[str], force: str = ""
+    world: World,
+    wanted: Sequence[LoadedSpec],
+    keep_stale: Sequence[str],
+    search: GoneSearch | None = None,
+    force: str = "",
 ) -> PlanningResult:
-    """Plan for what is wanted, wherever that comes from."""
+    """Plan for what is wanted, wherever that comes from; `search`: it is all of the project's, so look for more."""
     observed, snapshot = await observe_project(world, wanted)
+    gone = search.find(world.project, wanted, observed) if search else ()
+    observed = cancel_pruned_sweeps(observed, gone)
     wanted = place_specs_in_history(world.project, wanted, observed)
     desired = [want.desired for want in wanted]
     plan = compute_plan(desired, observed, keep_stale, force)
@@ -125,5 +137,5 @@ async def plan_loaded_specs(
     check_expires(world.project, plan, wanted)
     plan = await forecast_machines(add_shortage_warnings(plan, world), world, snapshot)
     check_costs(plan)
-    plan = replace(plan, warnings=(*await warn_of_unlisted_fleets(world), *observed.problems))
+    plan = replace(plan, warnings=(*await warn_of_unlisted_fleets(world), *observed.problems), gone=gone)
     return PlanningResult(plan, (), wanted, snapshot)

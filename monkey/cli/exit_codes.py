@@ -1,6 +1,8 @@
-"""Exit codes of `monkey` where a signal or a closed pipe ended it."""
+"""Exit codes of `monkey` besides 0, 1 (an error, or jobs that failed) and the 2 of `plan --detailed-exitcode`."""
 
 from __future__ import annotations
 
+#: `apply --expect`: the plan is another one than the one that was agreed to; nothing was applied.
+UNEXPECTED_PLAN = 3
 #: What is returned where a signal ended us, as shells do.
 INTERRUPTED, BROKEN_PIPE = 130, 141

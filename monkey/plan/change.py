@@ -2,80 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from monkey.plan.adoption.adopted_jobs import AdoptedJobs
 from monkey.plan.commits.place import Refusal
 from monkey.plan.cost import FleetCost, MachineChange, may_raise_rent
 from monkey.plan.desired import DesiredSweep, UploadSize
+from monkey.plan.gone_sweeps import GoneSweep
+from monkey.plan.jobs.job_changes import JobChanges, SettingChange
 from monkey.plan.observed import ObservedSweep
 from monkey.spec.job.recipe import JobResources
-
-
-class StaleReason(NamedTuple):
-    """Why jobs are stale: a kind ("code", "env", "parameter", …) and a sentence ("code changed: train.py")."""
-
-    kind: str
-    text: str
-
-
-class SettingChange(NamedTuple):
-    """A setting that changes, which makes no job stale."""
-
-    name: str
-    before: Any
-    after: Any
-
-
-@dataclass(frozen=True)
-class StaleJobs:
-    """Jobs that are stale for the same reasons."""
-
-    reasons: tuple[StaleReason, ...]
-    #: Rows of the desired table.
-    rows: Sequence[int]
-    #: For each of them, the row of the applied table that it replaces.
-    before: Sequence[int]
-
-    @property
-    def why(self) -> str:
-        """Return the reasons as one sentence."""
-        return "; ".join(reason.text for reason in self.reasons)
-
-
-@dataclass(frozen=True)
-class JobChanges:
-    """The jobs of a sweep, each in one of four lots; rows are of the desired table, `removed` of the applied one."""
-
-    new: Sequence[int] = ()
-    stale: tuple[StaleJobs, ...] = ()
-    kept: Sequence[int] = ()
-    removed: Sequence[int] = ()
-    #: Jobs of a plan without the store: whether they are new is not known.
-    unknown: Sequence[int] = ()
-    #: Number of kept jobs by state: succeeded, failed, stopped, running, queued, adopted (by this plan).
-    kept_states: Mapping[str, int] = field(default_factory=dict)
-    #: Number of old jobs, removed or replaced, by state: queued, running, succeeded, failed.
-    removed_states: Mapping[str, int] = field(default_factory=dict)
-    replaced_states: Mapping[str, int] = field(default_factory=dict)
-    #: Number of kept jobs that the newest revision did not have, by the sweep that has them ("": no sweep of now).
-    elsewhere: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Return the numbers of jobs that are new, stale, kept, removed; or the number of which nothing is known."""
-        stale = sum(len(group.rows) for group in self.stale)
-        known = {"new": len(self.new), "stale": stale, "kept": len(self.kept), "removed": len(self.removed)}
-        return {"unknown": len(self.unknown)} if self.unknown else known
-
-    @property
-    def unfinished(self) -> int:
-        """Return the number of jobs that are left to run once the plan is applied."""
-        states, stale = self.kept_states, sum(len(group.rows) for group in self.stale)
-        return len(self.new) + len(self.unknown) + stale + states.get("queued", 0) + states.get("running", 0)
 
 
 @dataclass(frozen=True)
@@ -126,7 +65,8 @@ class SweepPlan:
         if self.refusal is not None:
             return False
         asked = jobs.new or jobs.stale or jobs.removed or jobs.elsewhere or jobs.kept_states.get("adopted")
-        return self.first or bool(asked or self.settings or (self.observed and self.observed.foreign))
+        seen = self.observed
+        return self.first or bool(asked or self.settings or (seen and (seen.foreign or seen.pruned)))
 
     @property
     def unmarked(self) -> tuple[str, ...]:
@@ -223,6 +163,10 @@ class Plan:
     at: float = 0.0
     #: Facts that should be known before an apply, and belong to none of these sweeps and fleets.
     warnings: tuple[str, ...] = ()
+    #: The arguments of `--keep-stale`.
+    keep_stale: tuple[str, ...] = ()
+    #: Sweeps of the store that have no spec any more.
+    gone: tuple[GoneSweep, ...] = ()
 
     def expires(self, fleet: FleetPlan, now: float) -> float | None:
         """Return when the last of a fleet's sweeps with unfinished jobs expires, if the plan is applied at `now`.
@@ -254,12 +198,13 @@ class Plan:
     @property
     def changes(self) -> bool:
         """Return whether there is anything to apply."""
-        return any(sweep.changes for sweep in self.sweeps) or any(fleet.changes for fleet in self.fleets)
+        changes = any(sweep.changes for sweep in self.sweeps) or any(fleet.changes for fleet in self.fleets)
+        return changes or any(gone.pruned for gone in self.gone)
 
     @property
     def released(self) -> int:
-        """Return the number of jobs that an apply would stop, as they are removed or replaced."""
-        return sum(sweep.released for sweep in self.sweeps)
+        """Return the number of running jobs that an apply would stop, as they are removed, replaced or pruned."""
+        return sum(sweep.released for sweep in self.sweeps) + sum(gone.running for gone in self.gone if gone.pruned)
 
     @property
     def uprooted(self) -> int:

@@ -12,7 +12,7 @@ from monkey.errors import PlanError
 from monkey.plan.adoption.adopting import FoundAdoptions, adopt_stale_results, find_adoptions, keep_adoptions
 from monkey.plan.adoption.final_results import FinalResults, collect_adoptions, trace_results
 from monkey.plan.advice import SweepSituation, suggest_extension, suggest_reopening, suggest_retry
-from monkey.plan.change import JobChanges, Plan, StaleJobs, SweepPlan
+from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.commits.refusals import refuse_sweep
 from monkey.plan.desired import DesiredSweep, UploadSize
 from monkey.plan.explain import (
@@ -23,9 +23,10 @@ from monkey.plan.explain import (
     explain_recipe_changes,
     find_setting_changes,
 )
-from monkey.plan.matching import RowMatches, match_rows
+from monkey.plan.jobs.job_changes import JobChanges, StaleJobs
+from monkey.plan.jobs.matching import RowMatches, match_rows
+from monkey.plan.jobs.states import count_all_states, count_states, find_reopened_jobs
 from monkey.plan.observed import AppliedRevision, ObservedProject, ObservedSweep
-from monkey.plan.states import count_all_states, count_states, find_reopened_jobs
 from monkey.plan.work import plan_fleets
 from monkey.spec.job.expires import format_utc_time
 from monkey.spec.job.job_table import ABSENT
@@ -51,7 +52,7 @@ def compute_plan(
             sweep = _with_upload(sweep, observed, there)
         sweeps.append(sweep)
     fleets = plan_fleets([sweep for sweep in sweeps if sweep.refusal is None], observed)
-    return Plan(tuple(sweeps), fleets, observed.store, observed.at)
+    return Plan(tuple(sweeps), fleets, observed.store, observed.at, keep_stale=keep)
 
 
 def _with_upload(sweep: SweepPlan, observed: ObservedProject, there: set[str]) -> SweepPlan:

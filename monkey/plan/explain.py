@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from monkey.plan.change import SettingChange, StaleReason
+from monkey.plan.jobs.job_changes import SettingChange, StaleReason
 from monkey.plan.sizes import format_size
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.recipe import Recipe, SweepSettings

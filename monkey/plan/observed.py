@@ -12,6 +12,9 @@ from monkey.spec.job.job_table import JobTable
 from monkey.spec.job.recipe import EarlierRecipe, Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopEvidence
 
+#: How the reason begins for which `--prune` cancels a sweep.
+PRUNED = "its spec left git"
+
 
 class AppliedRevision(Protocol):
     """The newest revision of a sweep; `monkey.protocol.sweeps.revision.Revision` is one."""
@@ -29,7 +32,9 @@ class AppliedRevision(Protocol):
     @property
     def spec_text(self) -> str: ...
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """The spec's path in the repository."""
+
     @property
     def author(self) -> str: ...
     @property
@@ -85,6 +90,11 @@ class ObservedSweep:
     def active(self) -> bool:
         """May its jobs run now?"""
         return self.applied is not None and not self.paused and self.cancelled is None and not self.over
+
+    @property
+    def pruned(self) -> bool:
+        """Was it cancelled because its spec was gone? Then it comes back when its spec does."""
+        return self.cancelled is not None and self.cancelled.startswith(PRUNED)
 
     @property
     def unfinished(self) -> int:

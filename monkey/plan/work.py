@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from monkey.plan.change import FleetPlan, SweepPlan
+from monkey.plan.jobs.states import find_reopened_jobs
 from monkey.plan.observed import ObservedProject, ObservedSweep
-from monkey.plan.states import find_reopened_jobs
 from monkey.spec.job.recipe import JobResources
 
 

@@ -16,8 +16,8 @@ from monkey.plan.change import Plan
 from monkey.plan.desired import DesiredSweep
 from monkey.plan.diff import compute_plan
 from monkey.plan.observed import ObservedProject, ObservedSweep
-from monkey.plan.saved_plan import serialize_plan
 from monkey.plan.text.markdown import format_markdown
+from monkey.plan.text.plan_document import serialize_plan
 from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.job.job_table import JobTable
 from monkey.spec.job.recipe import EarlierRecipe, Recipe, SweepSettings
@@ -39,7 +39,7 @@ class Revision:
     git: None
     adopted: Mapping[str, str]
     spec_text: str = ""
-    source: str = ""
+    source: str = "spec.yaml"
     author: str = ""
     at: str = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,8 +16,8 @@ from monkey.apply.planning import PlanningResult, make_plan, read_saved, remake_
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.world import World
-from monkey.cli.commands.plan import keep_stale_option
-from monkey.cli.exit_codes import INTERRUPTED
+from monkey.cli.commands.plan import check_prune, keep_stale_option, prune_option
+from monkey.cli.exit_codes import INTERRUPTED, UNEXPECTED_PLAN
 from monkey.cli.order_reports import print_order
 from monkey.cli.render.apply_outcome import format_detached
 from monkey.cli.render.plan_lines import format_plan
@@ -24,10 +25,12 @@ from monkey.cli.session import project_file_option, run_in_world
 from monkey.cli.terminal.prompts import ask_consent
 from monkey.cli.terminal.text import detect_terminal, flatten_text
 from monkey.cli.watching import watch_to_end
-from monkey.errors import MonkeyError
+from monkey.errors import MonkeyError, UnexpectedPlan
 from monkey.plan.change import Plan
 from monkey.plan.commits.refusals import check_refusals
 from monkey.plan.cost import format_rentals
+from monkey.plan.digest import DIGEST_DIGITS, check_plan_digest
+from monkey.plan.text.lines import LineMark, format_gone_sweeps
 from monkey.plan.work import find_remaining_work
 
 
@@ -40,8 +43,17 @@ class ApplyOrder:
     yes: bool = False
     detach: bool = False
     force: str = ""
+    prune: bool = False
+    #: The digest of the plan that was agreed to.
+    expect: str | None = None
     #: Sweeps that are applied and at work: from here on an interrupt only detaches.
     watched: list[str] = field(default_factory=list)
+
+
+def _check_form(context: click.Context, parameter: click.Parameter, digest: str | None) -> str | None:
+    if digest is not None and not re.fullmatch(rf"[0-9a-f]{{{DIGEST_DIGITS}}}", digest):
+        raise click.BadParameter(f"expected {DIGEST_DIGITS} hexadecimal digits, as `monkey plan` prints: {digest!r}")
+    return digest
 
 
 @click.command("apply")
@@ -60,14 +72,31 @@ class ApplyOrder:
     help="Change sweeps that are refused, too: from an older commit, or another branch. The reason is kept.",
 )
 @keep_stale_option
+@prune_option
+@click.option(
+    "--expect",
+    metavar="DIGEST",
+    callback=_check_form,
+    help="Apply only if the plan has this digest, and do not ask: it was agreed to.",
+)
 @project_file_option
-def apply_command(specs: tuple[str, ...], yes: bool, detach: bool, force: str, keep_stale: tuple[str, ...]) -> int:
+def apply_command(
+    specs: tuple[str, ...],
+    yes: bool,
+    detach: bool,
+    force: str,
+    keep_stale: tuple[str, ...],
+    prune: bool,
+    expect: str | None,
+) -> int:
     """Apply SPECs (default: all in specs/), and watch until their jobs are done.
 
     PLAN.json, saved by `monkey plan -o`, is applied exactly as shown, or refused. Ctrl-C while watching detaches: the
-    jobs continue. Ctrl-C before that keeps what was done so far. Exits with 1 if jobs failed.
+    jobs continue. Ctrl-C before that keeps what was done so far. Exits with 1 if jobs failed, with 3 if the plan is not
+    the one that --expect names.
     """
-    order = ApplyOrder(specs, keep_stale, yes, detach, force)
+    check_prune(specs, prune=prune)
+    order = ApplyOrder(specs, keep_stale, yes, detach, force, prune, expect)
     try:
         return run_in_world(lambda world: _apply(world, order), reports=True)
     except KeyboardInterrupt:
@@ -81,6 +110,8 @@ async def _apply(world: World, order: ApplyOrder) -> int:
     for fleet in world.local_fleets:
         fleet.prepare()
     planned = await _planned(world, order)
+    if order.expect is not None:
+        _check_expected(planned.plan, order.expect)
     if planned.plan.changes:
         _show(planned)
         _confirm(planned, order)
@@ -123,7 +154,7 @@ async def _detach(world: World, planned: PlanningResult, names: Sequence[str]) -
 async def _planned(world: World, order: ApplyOrder) -> PlanningResult:
     saved = [name for name in order.specs if name.endswith(".json")]
     if not saved:
-        return await make_plan(world, order.specs, order.keep_stale, order.force)
+        return await make_plan(world, order.specs, order.keep_stale, prune=order.prune, force=order.force)
     if len(order.specs) > 1 or order.keep_stale or order.force:
         raise MonkeyError("a saved plan is applied alone, as it was saved", hint=f"`monkey apply {saved[0]}`")
     return await remake_plan(world, read_saved(Path(saved[0])))
@@ -133,21 +164,33 @@ def _show(planned: PlanningResult) -> None:
     click.echo("\n".join([*format_plan(planned.plan, detect_terminal()), ""]))
 
 
+def _check_expected(plan: Plan, digest: str) -> None:
+    """Raise UnexpectedPlan unless the plan has this digest; a person, or a review, agreed to no other."""
+    try:
+        check_plan_digest(plan, digest)
+    except UnexpectedPlan as exc:
+        exc.exit_code = UNEXPECTED_PLAN
+        raise
+
+
 def _warn(plan: Plan) -> None:
     """Say what should be known of a plan that is not shown."""
     for sweep in plan.sweeps:
         if sweep.refusal is not None:
             click.echo(f"! {flatten_text(sweep.name)}: refused: {flatten_text(sweep.refusal.line)}", err=True)
-    for warning in plan.warnings:
+    gone = [line.text for line in format_gone_sweeps(plan) if line.mark is LineMark.MEND]
+    for warning in (*plan.warnings, *gone):
         click.echo(f"warning: {warning}", err=True)
 
 
 def _confirm(planned: PlanningResult, order: ApplyOrder) -> None:
     """Ask before running jobs are stopped, whose work since the last checkpoint is lost, and before money is spent."""
-    if order.yes:
+    if order.yes or order.expect is not None:
         return
     costs = {part.fleet: part.cost for part in planned.plan.rented if part.cost}
     asked = [("stop", stopped)] if (stopped := _stopped(planned.plan)) else []
+    if pruned := [gone.name for gone in planned.plan.gone if gone.pruned]:
+        asked.append(("cancel", f"{', '.join(pruned)}, whose spec is gone"))
     asked += [("rent", format_rentals(costs))] if costs else []
     if asked and not sys.stdin.isatty():
         would = ", and ".join(f"{verb} {what}" for verb, what in asked)

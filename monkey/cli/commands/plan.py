@@ -15,8 +15,9 @@ from monkey.cli.session import check_one_format, find_project, json_option, proj
 from monkey.cli.terminal.text import detect_terminal, dump_json
 from monkey.errors import MonkeyError
 from monkey.plan.change import Plan
-from monkey.plan.saved_plan import dump_saved_plan, serialize_plan
+from monkey.plan.saved_plan import dump_saved_plan
 from monkey.plan.text.markdown import format_markdown
+from monkey.plan.text.plan_document import serialize_plan
 
 #: What a saved plan is called, or ends in, where code is: such files are left out of snapshots.
 PLAN = "plan.json"
@@ -29,6 +30,10 @@ keep_stale_option = click.option(
     multiple=True,
     help="Keep results that are stale only for this reason (code, command, env, …); `nothing` gives up adopted ones.",
 )
+
+
+#: `plan` and `apply` alike.
+prune_option = click.option("--prune", is_flag=True, help="Cancel sweeps whose spec is gone from this branch.")
 
 
 @click.command("plan")
@@ -44,6 +49,7 @@ keep_stale_option = click.option(
     help="Ask no store, host or cloud, and send nothing: for a branch that is not trusted.",
 )
 @keep_stale_option
+@prune_option
 @project_file_option
 def plan_command(
     specs: tuple[str, ...],
@@ -54,6 +60,7 @@ def plan_command(
     everything: bool,
     no_store: bool,
     keep_stale: tuple[str, ...],
+    prune: bool,
 ) -> int:
     """Show what apply would change for SPECs (default: all in specs/); changes nothing.
 
@@ -64,17 +71,26 @@ def plan_command(
     """
     check_one_format(**{"--json": as_json, "--markdown": markdown})
     if no_store:
-        _check_alone(**{"-o": output, "--detailed-exitcode": detailed_exitcode, "--keep-stale": keep_stale})
+        _check_alone(
+            **{"-o": output, "--detailed-exitcode": detailed_exitcode, "--keep-stale": keep_stale, "--prune": prune}
+        )
         plan = plan_without_store(find_project(), specs)
         click.echo(_shown(plan, as_json=as_json, as_markdown=markdown, everything=everything))
         return 0
-    planned = run_in_world(lambda world: make_plan(world, specs, keep_stale), remember=False)
+    check_prune(specs, prune=prune)
+    planned = run_in_world(lambda world: make_plan(world, specs, keep_stale, prune=prune), remember=False)
     if output is not None:
-        _save(planned, output, keep_stale)
+        _save(planned, output, prune=prune)
     click.echo(_shown(planned.plan, as_json=as_json, as_markdown=markdown, everything=everything))
     if output is not None and not (as_json or markdown):
         click.echo(f"Saved. To do exactly this: monkey apply {output}")
     return 2 if detailed_exitcode and planned.plan.changes else 0
+
+
+def check_prune(specs: Sequence[str], *, prune: bool) -> None:
+    """Raise UsageError for `--prune` in a plan for some specs, which says nothing of the others."""
+    if prune and specs:
+        raise click.UsageError("--prune and names of specs exclude each other: it looks for sweeps without any spec")
 
 
 def _check_alone(**others: object) -> None:
@@ -91,14 +107,14 @@ def _shown(plan: Plan, *, as_json: bool, as_markdown: bool, everything: bool) ->
     return "\n".join(format_plan(plan, detect_terminal(), everything=everything))
 
 
-def _save(planned: PlanningResult, output: str, keep_stale: Sequence[str]) -> None:
+def _save(planned: PlanningResult, output: str, *, prune: bool) -> None:
     root, target = find_project().root, Path(output)
     if target.absolute().is_relative_to(root) and not (target.name == PLAN or target.name.endswith("." + PLAN)):
         raise MonkeyError(
             f"{output!r} would become part of the project's code, and the plan be stale at once",
             hint=f"call it {PLAN} or NAME.{PLAN}, which never are code; or save it outside of the project",
         )
-    text = dump_saved_plan(planned.plan, [os.path.relpath(path, root) for path in planned.files], keep_stale)
+    text = dump_saved_plan(planned.plan, [os.path.relpath(path, root) for path in planned.files], prune=prune)
     try:
         write_atomically(target, text)
     except OSError as exc:

@@ -25,13 +25,12 @@ from monkey.cli.terminal.log_output import LogOutput
 from monkey.cli.terminal.text import dump_json, make_printable
 from monkey.errors import MonkeyError, Problem, SpecError
 from monkey.plan.commits.refusals import check_refusals
+from monkey.plan.gone_sweeps import RUN_SOURCE
 from monkey.protocol.status.store_snapshot import JobView
 from monkey.spec.sweep.load import parse_spec
 
 #: The variable that makes each run a job of its own.
 AGAIN = "_MONKEY_RUN"
-#: The file name that problems give for the spec made from the command line.
-SOURCE = "(monkey run)"
 #: Options that are keys of that spec.
 _OPTIONS = ("name", "cpus", "gpus", "memory", "timeout", "provider", "expires")
 #: Exit code if monkey failed, and not the command (as in env, timeout and docker).
@@ -91,7 +90,7 @@ def run_command(words: tuple[str, ...], detach: bool, yes: bool, **options: Any)
 
 def _as_said(error: SpecError) -> MonkeyError:
     """Return the spec's error in terms of the command line's options: the user wrote these, and no spec."""
-    if any(problem.file != SOURCE for problem in error.problems):
+    if any(problem.file != RUN_SOURCE for problem in error.problems):
         error.exit_code = _OWN_FAILURE
         return error
     names = "|".join(_OPTIONS)
@@ -127,7 +126,7 @@ def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _run(world: World, asked: _RunOptions) -> int:
-    spec = parse_spec(dump_json(asked.spec), SOURCE, world.project.root, world.project.providers)
+    spec = parse_spec(dump_json(asked.spec), RUN_SOURCE, world.project.root, world.project.providers)
     wanted = desire_specs(world.project, [spec])
     check_providers(world.project, wanted)
     planned = await plan_loaded_specs(world, wanted, [])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, format_plural
 from monkey.plan.change import Plan, SweepPlan
+from monkey.plan.digest import compute_plan_digest
 from monkey.plan.text.lines import (
     LineMark,
     PlanLine,
     format_fleet_plan,
+    format_gone_sweeps,
     format_sweep_plan,
     format_warnings,
     summarize_plan,
@@ -37,12 +39,15 @@ def format_plan(plan: Plan, to: Terminal, *, everything: bool = False) -> list[s
     hidden = sum(not (sweep.changes or sweep.notes or sweep.refusal) for sweep in plan.sweeps)
     if hidden and not everything and lines:
         lines += [to.paint(f"({hidden} unchanged {'sweep is' if hidden == 1 else 'sweeps are'} not shown)", "dim"), ""]
+    if plan.gone:
+        lines += [to.paint("gone", "bold"), *(_line(line, to) for line in format_gone_sweeps(plan)), ""]
     asked = plan.observed and not everything
     shown = [fleet for fleet in plan.fleets if fleet.changes or fleet.notes or (fleet.jobs and not asked)]
     fleets = [*(line for fleet in shown for line in format_fleet_plan(fleet)), *format_warnings(plan)]
     if fleets:
         lines += [to.paint("machines", "bold"), *(_line(line, to) for line in fleets), ""]
-    return [*lines, to.paint(format_verdict(plan), "bold")]
+    digest = [f"Digest: {compute_plan_digest(plan)}"] if plan.observed else []
+    return [*lines, to.paint(format_verdict(plan), "bold"), *digest]
 
 
 def format_verdict(plan: Plan) -> str:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from monkey.plan.adoption.adopted_jobs import ADOPTED_BEFORE, AdoptedJobs
 from monkey.plan.adoption.equivalent_jobs import find_equivalent_jobs
 from monkey.plan.adoption.final_results import FinalResults
-from monkey.plan.change import StaleJobs
 from monkey.plan.desired import DesiredSweep
+from monkey.plan.jobs.job_changes import StaleJobs
 from monkey.plan.observed import AppliedRevision, ObservedProject
 
 

@@ -159,6 +159,22 @@ def _format_fleet_summary(fleet: FleetPlan) -> PlanLine:
     return PlanLine(LineMark.FLEET, f"{work}, machines {fleet.before} → {fleet.after}")
 
 
+def format_gone_sweeps(plan: Plan) -> list[PlanLine]:
+    """Return the lines of sweeps that have no spec any more: what runs of them, and what becomes of it."""
+    lines = []
+    for gone in plan.gone:
+        counts = [
+            f"{count:,} {what}" for count, what in ((gone.running, "running"), (gone.waiting, "waiting")) if count
+        ]
+        said = f"sweep {gone.name}: its spec is gone ({', '.join(counts)})"
+        lines.append(PlanLine(LineMark.REMOVED, f"{said}: cancelled" if gone.pruned else said))
+        if gone.kept:
+            lines.append(PlanLine(LineMark.MEND, f"sweep {gone.name} continues: {gone.kept}; `monkey cancel` ends it"))
+        elif not gone.pruned:
+            lines.append(PlanLine(LineMark.MEND, f"sweep {gone.name} continues: --prune cancels it"))
+    return lines
+
+
 def format_warnings(plan: Plan) -> list[PlanLine]:
     """Return what should be known before applying, and is of none of its sweeps and fleets."""
     return [PlanLine(LineMark.MEND, warning) for warning in plan.warnings]
@@ -175,6 +191,8 @@ def summarize_plan(plan: Plan) -> str:
         parts.append("1 setting changes" if settings == 1 else f"{settings} settings change")
     if refused := len(plan.sweeps) - len(plan.accepted):
         parts.append("1 sweep is refused" if refused == 1 else f"{refused} sweeps are refused")
+    if pruned := sum(gone.pruned for gone in plan.gone):
+        parts.append("1 sweep is cancelled" if pruned == 1 else f"{pruned} sweeps are cancelled")
     parts += _count_machine_changes(plan)
     if size := sum(sweep.upload.bytes for sweep in plan.sweeps):
         parts.append(f"{format_size(size)} to upload" if plan.observed else f"{format_size(size)} of code")

@@ -99,11 +99,15 @@ async def append_revision(
     place = EntryPlace(store.id, keys.project, revision.sweep, after + 1, before)
     answer = await create(store, base + spell_number(place.number), signers.sign(place, _dump(body)))
     if isinstance(answer, Lost):
-        raise ConcurrentApply(
-            f"sweep {revision.sweep!r} was changed by somebody else while this plan was being applied",
-            hint="look at what changed with `monkey plan`, then apply again",
-        )
+        raise _make_concurrent_apply(revision.sweep)
     return after + 1
+
+
+def _make_concurrent_apply(sweep: str) -> ConcurrentApply:
+    return ConcurrentApply(
+        f"sweep {sweep!r} was changed by somebody else while this plan was being applied",
+        hint="look at what changed with `monkey plan`, then apply again",
+    )
 
 
 async def append_order(
@@ -116,10 +120,11 @@ async def append_order(
     reason: str = "",
     jobs: dict[str, int] | None = None,
     until: float | None = None,
+    revision: int | None = None,
 ) -> int:
     """Append pause, resume, cancel, retry or extend after whatever is there; returns its number.
 
-    Raises NotFound, SigningError, StoreError.
+    Raises NotFound, SigningError, StoreError; ConcurrentApply where the newest revision is not the one of that number.
 
     `until`: when it is to expire, seconds since the epoch.
     """
@@ -132,6 +137,8 @@ async def append_order(
         state = await read_sweep(store, keys, signers, name, state)
         if state.revision is None:
             raise make_missing_sweep(state)
+        if revision is not None and state.revision_at != revision:
+            raise _make_concurrent_apply(name)
         entry = signers.sign(locate_next(state, keys, store.id), _dump(body))
         answer = await create_object(store, keys.sweep_log(name) + spell_number(state.head + 1), entry)
         if not isinstance(answer, Lost):

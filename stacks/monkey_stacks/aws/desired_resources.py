@@ -1,4 +1,4 @@
-"""What a fleet is to be on AWS, as a value: the program is made from it, and a saved plan is bound to it."""
+"""The plan of a fleet on AWS, as a value: the program is made from it. A saved plan is bound to most of it."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ class AwsFleetPlan:
     role: str
     #: What a machine is made from, but for the agent's code: one that was made from something else is outdated.
     made: str
+    #: What monkey.yaml says of machines, as a hash (`hash_configuration`).
+    configured: str = ""
 
     @property
     def gibibytes(self) -> int:
@@ -47,9 +49,19 @@ class AwsFleetPlan:
     @property
     def inputs(self) -> dict[str, Any]:
         """Return it as JSON, long texts by their hashes."""
-        said = {name: value for name, value in asdict(self).items() if name not in ("user_data", "role")}
+        said = {name: value for name, value in asdict(self).items() if name not in ("user_data", "role", "configured")}
         texts = {"user_data": self.user_data, "role": self.role}
         return {**said, **{name: sha256(text.encode()).hexdigest() for name, text in texts.items()}}
+
+    @property
+    def bound(self) -> dict[str, Any]:
+        """Return the inputs that a saved plan is bound to: without those that change by themselves.
+
+        These are the id of the newest image, zones that the cloud adds, the agent's code, and the signers.
+        """
+        moving = ("image", "zones", "user_data", "made")
+        said = {name: value for name, value in self.inputs.items() if name not in moving}
+        return {**said, "configured": self.configured}
 
 
 def write_role(cloud: CloudSettings, stack: AwsStack, store_url: str, partition: str) -> str:

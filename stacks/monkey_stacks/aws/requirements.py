@@ -69,6 +69,7 @@ def find_requirements(
         user_data=write_user_data(said),
         role=desired_resources.write_role(cloud, stack, store_url, account.partition),
         made=machine_settings.hash_machine_inputs(cloud, image.id, said),
+        configured=machine_settings.hash_configuration(cloud, said),
     )
     return AwsRequirements(found, types, bundle)
 

@@ -67,7 +67,7 @@ class CloudFleetPlan(Protocol):
         """What a machine's disk has then."""
 
     @property
-    def inputs(self) -> Mapping[str, Any]:
+    def bound(self) -> Mapping[str, Any]:
         """All of it as JSON, long texts by their hashes."""
 
 

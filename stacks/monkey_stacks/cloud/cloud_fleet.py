@@ -96,7 +96,7 @@ class CloudFleet:
         changes = [*parts, *describe_endings(plan, asked.wanted, self.api.type_key, parts)]
         changes += map(words.describe_orphan, orphans)
         cost = rent_cost.forecast_cost(self.provider.rented, work, there, plan, agreed)
-        return FleetForecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.inputs, cost)
+        return FleetForecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.bound, cost)
 
     async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
         """See `Fleet.converge`. Raises FleetError, StoreError."""

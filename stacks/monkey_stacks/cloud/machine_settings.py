@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Protocol
 
@@ -47,6 +48,14 @@ def make_settings(
         orphan_timeout=cloud.orphan_timeout,
         secrets=dict(cloud.secrets),
     )
+
+
+def hash_configuration(cloud: CloudSettings, told: MachineSettings) -> str:
+    """Return a hash of what monkey.yaml says of machines: of their inputs, what does not change by itself.
+
+    It leaves out the image's id, the agent's code and the signers, which differ from one applier, or day, to the next.
+    """
+    return hash_machine_inputs(cloud, "", replace(told, signers=""), cloud.zones)
 
 
 def hash_machine_inputs(cloud: CloudSettings, image: str, told: MachineSettings, zones: Sequence[str] = ()) -> str:

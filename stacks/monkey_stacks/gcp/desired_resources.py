@@ -1,4 +1,4 @@
-"""What a fleet is to be at Google, as a value: the program is made from it, and a saved plan is bound to it."""
+"""The plan of a fleet at Google, as a value: the program is made from it. A saved plan is bound to most of it."""
 
 from __future__ import annotations
 
@@ -55,6 +55,8 @@ class GcpFleetPlan:
     #: When Google deletes machines, as it writes times; "" where nobody says, and then there are none. No input of a
     #: plan: of a revision that is yet to be, it is the clock's.
     until: str
+    #: What monkey.yaml says of machines, as a hash (`hash_configuration`).
+    configured: str = ""
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -75,8 +77,18 @@ class GcpFleetPlan:
     @property
     def inputs(self) -> dict[str, Any]:
         """Return it as JSON, long texts by their hashes."""
-        said = {name: value for name, value in asdict(self).items() if name not in ("user_data", "until")}
+        said = {name: value for name, value in asdict(self).items() if name not in ("user_data", "until", "configured")}
         return {**said, "user_data": sha256(self.user_data.encode()).hexdigest()}
+
+    @property
+    def bound(self) -> dict[str, Any]:
+        """Return the inputs that a saved plan is bound to: without those that change by themselves.
+
+        These are the id of the newest image, zones that the cloud adds, the agent's code, and the signers.
+        """
+        moving = ("image", "zones", "user_data", "made")
+        said = {name: value for name, value in self.inputs.items() if name not in moving}
+        return {**said, "configured": self.configured}
 
 
 def find_end_time(expires: float | None, known: Iterable[StateResource]) -> str:

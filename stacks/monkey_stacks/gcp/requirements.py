@@ -77,6 +77,7 @@ def find_requirements(
         user_data=write_user_data(said),
         made=machine_settings.hash_machine_inputs(cloud, image.id, said, zones),
         until=desired_resources.find_end_time(expires, known),
+        configured=machine_settings.hash_configuration(cloud, said),
     )
     return GcpRequirements(found, (machine,), bundle)
 

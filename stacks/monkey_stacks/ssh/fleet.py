@@ -38,6 +38,7 @@ from monkey_stacks.ssh.host_resource import (
     HOST_TYPE,
     ProviderEnvironment,
     inspect_host_record,
+    list_bound_inputs,
     list_host_changes,
     make_host_inputs,
     make_identity,
@@ -105,7 +106,7 @@ class SshFleet:
         known = await self._known()
         hosts = self._hosts(work, known)
         inputs = self._inputs(hosts)
-        told = {"hosts": inputs}
+        told = {"hosts": list_bound_inputs(inputs)}
         if not work.jobs and known.keys() <= set(self.provider.hosts):
             return FleetForecast(len(known), len(known), inputs=told)
         if work.jobs:

@@ -6,7 +6,7 @@ A plan needs no more than this: it reads the state as data, looks at hosts, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -83,6 +83,11 @@ def make_host_inputs(host: str, wanted: HostPlan, agent: str) -> dict[str, Any]:
         DRIFT: "",
     }
     return {name: value for name, value in said.items() if value is not None}
+
+
+def list_bound_inputs(hosts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the inputs of hosts that a saved plan is bound to: without the agent's code, which each applier brings."""
+    return [{name: value for name, value in host.items() if name not in ("agent", DRIFT)} for host in hosts]
 
 
 def parse_host_plan(props: Mapping[str, Any], handed: ProviderEnvironment) -> HostPlan:

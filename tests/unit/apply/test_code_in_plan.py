@@ -11,8 +11,8 @@ from monkey.apply.planning import make_plan
 from monkey.cli.render.plan_lines import format_plan
 from monkey.cli.terminal.text import Terminal
 from monkey.plan.change import Plan
-from monkey.plan.saved_plan import serialize_plan
 from monkey.plan.text.markdown import format_markdown
+from monkey.plan.text.plan_document import serialize_plan
 from tests.unit.apply.small_project import apply, opened
 
 KEY = f"AKIA{'Q' * 16}"

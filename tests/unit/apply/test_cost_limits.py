@@ -24,8 +24,8 @@ from monkey.cli.render.status_lines import format_status, serialize_status
 from monkey.cli.terminal.text import Terminal
 from monkey.errors import MonkeyError, PlanError, SpecError
 from monkey.plan.cost import FleetCost
-from monkey.plan.saved_plan import serialize_plan
 from monkey.plan.text.markdown import format_markdown
+from monkey.plan.text.plan_document import serialize_plan
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.status.store_snapshot import JobState
 from monkey.protocol.sweeps.sweep_log import append_revision, read_sweep

@@ -24,8 +24,8 @@ from monkey.errors import CorruptObject, MonkeyError
 from monkey.fleet.fleet_port import Recount, Say, keep_silent
 from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, ForeignResource, Instance, TaggedResource
 from monkey.plan.cost import MachineChange
-from monkey.plan.saved_plan import serialize_plan
 from monkey.plan.text.markdown import format_markdown
+from monkey.plan.text.plan_document import serialize_plan
 from monkey.spec.job.recipe import JobResources
 from tests.unit.apply.small_project import SPEC, Pen, StillFleet, StillRentedFleet, apply, opened
 

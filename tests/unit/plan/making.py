@@ -45,7 +45,7 @@ class Revision:
     git: dict[str, Any] | None = None
     adopted: dict[str, str] = field(default_factory=dict)
     spec_text: str = ""
-    source: str = ""
+    source: str = "specs/digits.yaml"
     author: str = ""
     at: str = ""
 

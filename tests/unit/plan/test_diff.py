@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monkey.errors import PlanError, SweepRefused
-from monkey.plan.change import FleetPlan, Plan, StaleReason
+from monkey.plan.change import FleetPlan, Plan
 from monkey.plan.commits.place import Refusal
 from monkey.plan.commits.refusals import check_refusals
 from monkey.plan.diff import compute_plan
+from monkey.plan.jobs.job_changes import StaleReason
 from monkey.plan.observed import ObservedProject
 from monkey.plan.text.lines import format_sweep_plan, summarize_plan
 from monkey.spec.job.recipe import JobResources, SweepSettings

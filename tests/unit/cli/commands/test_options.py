@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from monkey.cli.commands.run import SOURCE, _as_said
+from monkey.cli.commands.run import _as_said
 from monkey.cli.main import run_guarded
 from monkey.errors import Problem, SpecError
+from monkey.plan.gone_sweeps import RUN_SOURCE
 from tests.unit.apply.small_project import write_project
 
 
@@ -22,7 +23,7 @@ def test_no_internal_spec_is_shown(
 
 
 def test_a_hint_names_the_option() -> None:
-    one = Problem(SOURCE, 1, 128, "expected expires, found none", "say when: expires: 12h", '{"_MONKEY_RUN": 1}')
+    one = Problem(RUN_SOURCE, 1, 128, "expected expires, found none", "say when: expires: 12h", '{"_MONKEY_RUN": 1}')
     told = _as_said(SpecError([one]))
     assert (told.message, told.hint, told.exit_code) == (one.message, "say when: --expires 12h", 125)
     elsewhere = SpecError([Problem("monkey.yaml", 1, 1, "no")])
