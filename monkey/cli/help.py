@@ -6,6 +6,7 @@ from __future__ import annotations
 VERBS = {
     "Write": {
         "init": "Create a project: an example spec and training script.",
+        "validate": "Check specs without the store or the network.",
         "schema": "Print the JSON schema of specs, for editors.",
     },
     "Run": {

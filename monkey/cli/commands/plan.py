@@ -10,6 +10,7 @@ import click
 
 from monkey.apply.planning import PlanningResult, make_plan, plan_without_store
 from monkey.atomic_write import write_atomically
+from monkey.ci_run import read_ci_run
 from monkey.cli.render.plan_lines import format_plan
 from monkey.cli.session import check_one_format, find_project, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
@@ -103,7 +104,7 @@ def _shown(plan: Plan, *, as_json: bool, as_markdown: bool, everything: bool) ->
     if as_json:
         return dump_json(serialize_plan(plan), indent=2)
     if as_markdown:
-        return format_markdown(plan).rstrip("\n")
+        return format_markdown(plan, read_ci_run()).rstrip("\n")
     return "\n".join(format_plan(plan, detect_terminal(), everything=everything))
 
 

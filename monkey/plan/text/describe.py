@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 
 from monkey.plan.text.rectangles import JobRectangles, factor_rows
+from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ABSENT, JobTable, ParameterColumn, ParameterValue
 
 #: Values that are listed before they are summed up.
@@ -21,11 +22,14 @@ _MAX_CHOSEN_SETS = 4
 _MAX_SAMPLES = 3
 
 
-def describe_jobs(table: JobTable, rows: Sequence[int], limit: int = 8) -> list[str]:
-    """Return at most `limit` (2 or more) lines that tell the rows' jobs, each with its number of jobs."""
+def describe_jobs(table: JobTable, rows: Sequence[int], limit: int = 8, *, before: JobTable | None = None) -> list[str]:
+    """Return at most `limit` (2 or more) lines that tell the rows' jobs, each with its number of jobs.
+
+    A parameter that is the same for all jobs of the table is named only if it was another one in the table `before`.
+    """
     if not rows:
         return []
-    names = [name for name, column in table.columns.items() if _varies(column)]
+    names = [name for name, column in table.columns.items() if _varies(column) or _differs(column, name, before)]
     if not names:
         # One job, which is what it is.
         return [
@@ -50,6 +54,19 @@ def _varies(column: ParameterColumn) -> bool:
     first = index[0] if len(index) else 0
     # A later row usually tells; only a column that is constant is looked through.
     return bool(len(index)) and (index[-1] != first or any(value != first for value in index))
+
+
+def _differs(column: ParameterColumn, name: str, before: JobTable | None) -> bool:
+    """Tell whether a parameter that is the same for all jobs was none, or not this one for all, before."""
+    if before is None or not len(column.index):
+        return False
+    old = before.columns.get(name)
+    return old is None or not len(old.index) or _varies(old) or _spell(old) != _spell(column)
+
+
+def _spell(column: ParameterColumn) -> str:
+    index = column.index[0]
+    return "" if index == ABSENT else dump_canonical_json(column.values[index])
 
 
 def _format_jobs(axes: Sequence[str], jobs: int) -> str:

@@ -66,23 +66,24 @@ _KEPT_STATES = ("succeeded", "running", "queued", "stopped", "failed", "adopted"
 def format_sweep_plan(sweep: SweepPlan, limit: int = 8) -> list[PlanLine]:
     """Return the lines of one sweep; `limit` bounds those that list the jobs of one lot."""
     lines = []
-    table = sweep.desired.table
+    table, applied = sweep.desired.table, sweep.observed.applied if sweep.observed else None
+    before = applied.table if applied else None
     for mark, rows in ((LineMark.NEW, sweep.jobs.new), (LineMark.UNKNOWN, sweep.jobs.unknown)):
-        lines += [PlanLine(mark, text) for text in describe_jobs(table, rows, limit)]
+        lines += [PlanLine(mark, text) for text in describe_jobs(table, rows, limit, before=before)]
     if sweep.dropped:
         lost = f"{_format_job_count(len(sweep.dropped))} had adopted a result, given up by --keep-stale {KEEP_NOTHING}"
         lines.append(PlanLine(LineMark.NEW, lost, detail=True))
     for group in sweep.jobs.stale:
-        lines += [PlanLine(LineMark.STALE, text) for text in describe_jobs(table, group.rows, limit)]
+        lines += [PlanLine(LineMark.STALE, text) for text in describe_jobs(table, group.rows, limit, before=before)]
         lines.append(PlanLine(LineMark.STALE, f"because {group.why}", detail=True))
     if fate := _describe_replaced_states(sweep.jobs.replaced_states):
         lines.append(PlanLine(LineMark.STALE, f"in place of {fate}", detail=True))
     if sweep.jobs.kept:
         lines.append(PlanLine(LineMark.KEPT, _describe_kept_jobs(sweep)))
         lines += [PlanLine(LineMark.KEPT, _describe_adoption(lot), detail=True) for lot in sweep.adoptions]
-    if sweep.jobs.removed and sweep.observed and sweep.observed.applied:
-        old = sweep.observed.applied.table
-        lines += [PlanLine(LineMark.REMOVED, text) for text in describe_jobs(old, sweep.jobs.removed, limit)]
+    if sweep.jobs.removed and before is not None:
+        gone = describe_jobs(before, sweep.jobs.removed, limit, before=table)
+        lines += [PlanLine(LineMark.REMOVED, text) for text in gone]
         lines.append(PlanLine(LineMark.REMOVED, _describe_replaced_states(sweep.jobs.removed_states), detail=True))
     return lines + _format_other_lines(sweep)
 

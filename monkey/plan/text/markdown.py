@@ -5,14 +5,18 @@ Whatever users wrote stands in code, where nothing is a link, a mention, HTML or
 
 from __future__ import annotations
 
+import html
 import re
 
+from monkey.ci_run import CiRun
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.cost import format_total_cost
+from monkey.plan.digest import compute_plan_digest
 from monkey.plan.text.lines import (
     LineMark,
     PlanLine,
     format_fleet_plan,
+    format_gone_sweeps,
     format_sweep_plan,
     format_warnings,
     summarize_plan,
@@ -20,6 +24,12 @@ from monkey.plan.text.lines import (
 
 #: A forge refuses longer comments (GitHub: 65,536 characters).
 _MAX_COMMENT_CHARACTERS = 60_000
+#: Of these, what the line that says how much is left out may take.
+_SPARE_CHARACTERS = 200
+#: Changed sweeps that are shown open; each of more is folded under a line of its own.
+_MAX_OPEN_SECTIONS = 5
+#: An address that is nothing but one, whatever Markdown makes of it.
+_LINK = re.compile(r"https?://[A-Za-z0-9.:/_~-]+")
 #: Signs that ```diff colours: stale jobs have none of their own there, "!" is orange.
 _SIGNS = {
     LineMark.NEW: "+",
@@ -33,32 +43,73 @@ _SIGNS = {
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
-def format_markdown(plan: Plan) -> str:
-    """Return the plan as Markdown, no longer than a comment may be."""
-    parts = [f"### monkey plan: {summarize_plan(plan)}\n"]
-    for sweep in plan.sweeps:
-        parts += [
-            f"#### {format_inline_code(sweep.name)} ({format_inline_code(sweep.desired.source)})\n",
-            _table(sweep),
-            _block(format_sweep_plan(sweep)),
-        ]
+def format_markdown(plan: Plan, run: CiRun | None = None) -> str:
+    """Return the plan as Markdown, no longer than a comment may be; `run`: the CI run that made it."""
+    changed = [sweep for sweep in plan.sweeps if sweep.changes]
+    parts = [f"### monkey plan: {summarize_plan(plan)}\n", *_format_consequences(plan)]
+    parts.append(_block([*format_warnings(plan), *_sort_lines(format_gone_sweeps(plan))]))
+    parts += [_format_section(sweep, folded=len(changed) > _MAX_OPEN_SECTIONS) for sweep in changed]
+    if unchanged := len(plan.sweeps) - len(changed):
+        parts.append(f"{unchanged:,} unchanged sweep{'s' * (unchanged != 1)}\n")
     shown = [fleet for fleet in plan.fleets if fleet.jobs or fleet.changes or fleet.notes]
-    if fleets := [*(line for fleet in shown for line in format_fleet_plan(fleet)), *format_warnings(plan)]:
-        parts.append(_block(fleets))
+    parts.append(_block(_sort_lines([line for fleet in shown for line in format_fleet_plan(fleet)])))
+    return _cut_parts(parts, _format_origin(plan, run))
+
+
+def _format_consequences(plan: Plan) -> list[str]:
+    """Return the consequences, a paragraph each: what is stopped, run again, paid, not known."""
+    told = []
     if plan.released:
         jobs = "1 running job" if plan.released == 1 else f"{plan.released:,} running jobs"
-        parts.append(f"**Applying stops {jobs}.**\n")
+        told.append(f"**Applying stops {jobs}.**\n")
     if plan.uprooted:
         jobs = "1 running job" if plan.uprooted == 1 else f"{plan.uprooted:,} running jobs"
-        parts.append(f"**Applying takes machines away from {jobs}.**\n")
+        told.append(f"**Applying takes machines away from {jobs}.**\n")
     if plan.redone:
         jobs = "1 finished job" if plan.redone == 1 else f"{plan.redone:,} finished jobs"
-        parts.append(f"**{jobs} will be run again.**\n")
+        told.append(f"**{jobs} will be run again.**\n")
     if costs := [fleet.cost for fleet in plan.rented if fleet.cost]:
-        parts.append(f"**Applying rents machines for {format_total_cost(costs)}.**\n")
+        told.append(f"**Applying rents machines for {format_total_cost(costs)}.**\n")
     if not plan.observed:
-        parts.append("**The store was not asked: which jobs are new is unknown.**\n")
-    return _cut_parts(parts)
+        told.append("**The store was not asked: which jobs are new is unknown.**\n")
+    return told
+
+
+def _format_section(sweep: SweepPlan, *, folded: bool) -> str:
+    """Return what changes of a sweep; `folded`: under one line that opens it."""
+    body = [_table(sweep), _block(_sort_lines(format_sweep_plan(sweep)))]
+    if not folded:
+        head = f"#### {format_inline_code(sweep.name)} ({format_inline_code(sweep.desired.source)})\n"
+        return "\n".join([head, *body])
+    counts = ", ".join(f"{count:,} {lot}" for lot, count in sweep.jobs.counts.items() if count) or "no jobs"
+    head = f"<details><summary>{_format_code_tag(sweep.name)}: {counts}</summary>\n"
+    return "\n".join([head, *body, "</details>\n"])
+
+
+def _format_code_tag(text: str) -> str:
+    """Return the text as code between tags, for a line of HTML, in which Markdown is not read."""
+    return f"<code>{html.escape(_replace_hidden(text).replace(chr(10), ' '))}</code>"
+
+
+def _format_origin(plan: Plan, run: CiRun | None) -> str:
+    """Return the last line: the digest, the commit, and where the run is seen."""
+    git = next((sweep.desired.git for sweep in plan.sweeps if sweep.desired.git), None) or {}
+    commit = (run.commit if run else "") or str(git.get("commit", ""))
+    told = [f"Digest: {format_inline_code(compute_plan_digest(plan))}"] if plan.observed else []
+    told += [f"commit {format_inline_code(commit)}"] if commit else []
+    told += [f"[run]({run.url})"] if run and _LINK.fullmatch(run.url) else []
+    return " · ".join(told) + "\n" if told else ""
+
+
+def _sort_lines(lines: list[PlanLine]) -> list[PlanLine]:
+    """Return the lines with problems first; the details of a line stay with it."""
+    lots: list[list[PlanLine]] = []
+    for line in lines:
+        if line.detail and lots:
+            lots[-1].append(line)
+        else:
+            lots.append([line])
+    return [line for lot in sorted(lots, key=lambda lot: lot[0].mark is not LineMark.MEND) for line in lot]
 
 
 def format_inline_code(text: str) -> str:
@@ -90,15 +141,16 @@ def _diff_line(line: PlanLine) -> str:
     return f"{sign}     {text}" if line.detail else f"{sign} {text}"
 
 
-def _cut_parts(parts: list[str]) -> str:
-    kept, size = [], 0
+def _cut_parts(parts: list[str], last: str) -> str:
+    """Return the parts, and the `last` one whatever is left out before it."""
+    kept, size = list[str](), len(last) + _SPARE_CHARACTERS
     for at, part in enumerate(parts):
         size += len(part) + 1
         if size > _MAX_COMMENT_CHARACTERS:
             kept.append(f"… and {len(parts) - at} more parts; `monkey plan` shows all.\n")
             break
         kept.append(part)
-    return "\n".join(part for part in kept if part)
+    return "\n".join(part for part in [*kept, last] if part)
 
 
 def _replace_hidden(text: str) -> str:

@@ -15,7 +15,7 @@ from monkey.plan.observed import ObservedProject
 from monkey.plan.text.lines import format_fleet_plan, format_sweep_plan, summarize_plan
 from monkey.plan.text.markdown import format_markdown
 from monkey.plan.text.plan_document import serialize_plan
-from tests.unit.plan.making import RECIPE, want
+from tests.unit.plan.making import RECIPE, grid, seen, want
 from tests.unit.plan.sweep_of_ten import CODE, EDITED, JOBS, OLD, WORLD, edited
 
 
@@ -125,3 +125,16 @@ def test_the_document_has_what_its_docstring_promises() -> None:
     }  # fmt: skip
     promised = monkey.plan.text.plan_document.__doc__ or ""
     assert all(f"`{key}`" in promised for key in (*made, *sweep, *made["fleets"][0]))
+
+
+def test_constant_that_changes_is_told() -> None:
+    old = grid(lr=[0.02], seed=range(2))
+    seeds = ["2 seeds = 2 jobs"]
+    told = [line.text for line in format_sweep_plan(compute_plan([want(old)], ObservedProject()).sweeps[0])]
+    assert told[:1] == seeds, "of a first apply, only what varies"
+    world = ObservedProject({"digits": seen(old)})
+    other = compute_plan([want(grid(lr=[0.03], seed=range(2)))], world).sweeps[0]
+    lots = {line.mark: line.text for line in format_sweep_plan(other) if not line.detail}
+    assert lots["+"] == "lr=0.03 × 2 seeds = 2 jobs" and lots["-"] == "lr=0.02 × 2 seeds = 2 jobs"
+    more = compute_plan([want(grid(lr=[0.02], seed=range(4)))], world).sweeps[0]
+    assert {line.mark: line.text for line in format_sweep_plan(more)}["+"] == "2 seeds = 2 jobs"

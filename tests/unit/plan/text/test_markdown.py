@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 from markdown_it import MarkdownIt
 
-from monkey.plan.change import FleetPlan
+from monkey.ci_run import CiRun
+from monkey.plan.change import FleetPlan, MachineChange
 from monkey.plan.diff import compute_plan
+from monkey.plan.digest import compute_plan_digest
+from monkey.plan.gone_sweeps import GoneSweep
 from monkey.plan.observed import ObservedProject
 from monkey.plan.text.markdown import _MAX_COMMENT_CHARACTERS, format_inline_code, format_markdown
 from tests.unit.plan.making import FILES, grid, seen, want
@@ -76,4 +80,55 @@ def test_inline_code_is_one_token(hostile: str) -> None:
 def test_a_comment_is_never_longer_than_a_forge_takes() -> None:
     desired = [want(grid(x=["a" * 30 + str(i)]), name=f"n{i}" + "x" * 200) for i in range(400)]
     text = format_markdown(compute_plan(desired, ObservedProject()))
-    assert len(text) < _MAX_COMMENT_CHARACTERS + 200 and "more parts" in text
+    assert len(text) <= _MAX_COMMENT_CHARACTERS and "more parts" in text
+    assert text.splitlines()[-1].startswith("Digest: `"), "what is agreed to is never cut"
+
+
+def test_unchanged_sweeps_are_one_line() -> None:
+    names = [f"n{i}" for i in range(9)]
+    world = replace(WORLD, sweeps={name: seen(JOBS) for name in names})
+    text = format_markdown(compute_plan([want(JOBS, name=name) for name in names], world))
+    assert "9 unchanged sweeps\n" in text and "####" not in text and "|" not in text
+    assert "1 unchanged sweep\n" in format_markdown(compute_plan([want(JOBS)], WORLD))
+
+
+def test_what_hurts_comes_first() -> None:
+    plan = edited()
+    machines = (MachineChange("create", "h1"), MachineChange("update", "h2", trouble="away"))
+    fleet = FleetPlan("local", 3, 1, "ssh", 1, 2, machines=machines)
+    gone = GoneSweep("old", "specs/old.yaml", 3, 2, 0)
+    text = format_markdown(replace(plan, warnings=("odd",), gone=(gone,)).with_fleets([fleet]))
+    told = [
+        "**Applying stops 1 running job.**",
+        "! odd",
+        "! sweep old continues",
+        "- sweep old: its spec",
+        "#### `digits`",
+    ]
+    told += ["#### `digits`", "! local/h2", "!     away", "+ local/h1"]
+    assert sorted(told, key=text.index) == told
+    assert "machines 1 → 2" in text
+
+
+def test_last_line_says_digest_commit_and_run() -> None:
+    plan = compute_plan([want(JOBS, git={"commit": "a" * 40, "branch": None, "dirty": False})], WORLD)
+    digest = compute_plan_digest(plan)
+    assert format_markdown(plan).splitlines()[-1] == f"Digest: `{digest}` · commit `{'a' * 40}`"
+    run = CiRun(commit="b" * 40, url="https://forge.example/o/r/actions/runs/7")
+    last = f"Digest: `{digest}` · commit `{'b' * 40}` · [run](https://forge.example/o/r/actions/runs/7)"
+    assert format_markdown(plan, run).splitlines()[-1] == last
+    odd = format_markdown(plan, replace(run, commit="`@boss`", url="javascript:alert(1)")).splitlines()[-1]
+    assert "run" not in odd and "`` `@boss` ``" in odd
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_many_changed_sweeps_are_folded_and_inert(hostile: str) -> None:
+    desired = [want(JOBS, name=f"{hostile}{i}") for i in range(6)]
+    text = format_markdown(compute_plan(desired, ObservedProject()))
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+    tags = [t.content for t in tokens if t.type == "html_block"]
+    assert len(tags) == 12 and "####" not in text
+    opened = re.compile(r"<details><summary><code>[^<>\n]*</code>: 10 new</summary>\n|</details>\n")
+    assert all(opened.fullmatch(tag) for tag in tags)
+    inline = {child.type for token in tokens for child in token.children or ()}
+    assert inline <= {"text", "code_inline", "softbreak"}
