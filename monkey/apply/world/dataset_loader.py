@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 _NOWHERE = "paths begin at the project's root; data of another machine must have been applied there, or tracked by DVC"
 
 
+def _read_pointer(path: Path) -> bytes | None:
+    """Return the file with which DVC tracks the data at `path`; None where there is none."""
+    try:
+        return path.with_name(f"{path.name}.dvc").read_bytes()
+    except OSError:
+        return None
+
+
 def locate_hash_cache() -> Path:
     """Return the directory in which this machine remembers the hashes of data."""
     return open_cache_home() / "datasets"
@@ -37,9 +45,18 @@ def locate_hash_cache() -> Path:
 class DatasetLoader:
     """The datasets of one command: each path is hashed once, however many specs name it."""
 
-    def __init__(self, root: Path, begin: Begin = show_no_progress, recalled: Recalled | None = None) -> None:
-        """Take paths relative to the project's root; `recalled`: see `absent_datasets.recall_datasets`."""
-        self._root, self._begin, self._recalled = root, begin, recalled
+    def __init__(
+        self,
+        root: Path,
+        begin: Begin = show_no_progress,
+        recalled: Recalled | None = None,
+        besides: Path | None = None,
+    ) -> None:
+        """Take paths relative to the project's root; `recalled`: see `absent_datasets.recall_datasets`.
+
+        `besides`: another root, for what is not at the first. It is the work tree, where the first is a tree of git's.
+        """
+        self._root, self._begin, self._recalled, self._besides = root, begin, recalled, besides
         self._known: dict[Path, Dataset] = {}
 
     def of(self, spec: Spec) -> tuple[dict[str, Dataset], dict[str, AbsentDataset]]:
@@ -52,7 +69,7 @@ class DatasetLoader:
         found, absent, mistakes = dict[str, Dataset](), dict[str, AbsentDataset](), []
         for name, path in spec.datasets.items():
             try:
-                found[name] = self._at(Path(self._root, path), name)
+                found[name] = self._at(self._place(path), name)
             except DatasetError as exc:
                 if (named := self._named(spec, path, exc)) is not None:
                     absent[name] = AbsentDataset(path, named, partial(_refuse, spec, name))
@@ -65,12 +82,20 @@ class DatasetLoader:
 
     def _is_known(self, path: str) -> bool:
         """Return whether anything is at the path, or it lies in a DVC repository."""
-        return os.path.lexists(self._root / path) or dvc_files.find_dvc_root(Path(self._root, path)) is not None
+        place = self._place(path)
+        return os.path.lexists(place) or dvc_files.find_dvc_root(place) is not None
+
+    def _place(self, path: str) -> Path:
+        """Return where the data is to be; not in the other root, if another version of it is tracked there by DVC."""
+        here, there = self._root / path, None if self._besides is None else self._besides / path
+        if there is None or os.path.lexists(here) or not os.path.lexists(there):
+            return here
+        return there if _read_pointer(here) == _read_pointer(there) else here
 
     def _named(self, spec: Spec, path: str, exc: DatasetError) -> NamedDataset | None:
         """Return the hash of the absent dataset at `path`; None where the path exists, or nothing names a hash."""
         # Without DVC, the `.dvc` file is not read, and a revision may name older data than it does.
-        if self._recalled is None or os.path.lexists(self._root / path) or isinstance(exc, DvcMissing):
+        if self._recalled is None or os.path.lexists(self._place(path)) or isinstance(exc, DvcMissing):
             return None
         if isinstance(exc, DatasetElsewhere):
             return NamedDataset(exc.oid, exc.by)

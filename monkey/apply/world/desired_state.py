@@ -97,13 +97,17 @@ def _no_plugins() -> Iterator[None]:
 
 
 def desire_specs(
-    project: Project, specs: Sequence[Spec], begin: Begin = show_no_progress, recalled: Recalled | None = None
+    project: Project,
+    specs: Sequence[Spec],
+    begin: Begin = show_no_progress,
+    recalled: Recalled | None = None,
+    besides: Path | None = None,
 ) -> list[LoadedSpec]:
     """Say what these specs want; `begin` receives datasets that are hashed, `recalled` names those that are not here.
 
-    Raises SpecError, and PlanError for code that cannot be taken.
+    `besides`: see `DatasetLoader`. Raises SpecError, and PlanError for code that cannot be taken.
     """
-    return _desire(project, specs, DatasetLoader(project.root, begin, recalled))
+    return _desire(project, specs, DatasetLoader(project.root, begin, recalled, besides))
 
 
 def desire_without_data(project: Project, specs: Sequence[Spec]) -> list[LoadedSpec]:

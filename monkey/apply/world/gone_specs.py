@@ -20,15 +20,20 @@ class GoneSearch:
 
     #: Are those to be cancelled that are found?
     prune: bool
+    #: The sweeps that are looked at; None for all.
+    among: frozenset[str] | None = None
+    #: The branch that the specs are of; None: as `find_branch` finds it.
+    branch: str | None = None
 
     def find(self, project: Project, wanted: Sequence[LoadedSpec], observed: ObservedProject) -> tuple[GoneSweep, ...]:
         """Return the sweeps whose spec is gone; `wanted`: all of the project's specs. Raises PlanError."""
         names = {want.desired.name for want in wanted}
+        names |= set() if self.among is None else observed.sweeps.keys() - self.among
         applied = {name: seen.applied for name, seen in observed.sweeps.items() if seen.applied}
         names |= {name for name, revision in applied.items() if _is_elsewhere(project, revision.source)}
         if not observed.sweeps.keys() - names:
             return ()
-        return find_gone_sweeps(observed, names, find_branch(project.root), prune=self.prune)
+        return find_gone_sweeps(observed, names, self.branch or find_branch(project.root), prune=self.prune)
 
 
 def find_branch(root: Path) -> str | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from monkey.apply.planning import PlanningResult, make_plan, plan_without_store
+from monkey.apply.tree_planning import plan_changes_since, plan_merge_result
 from monkey.atomic_write import write_atomically
 from monkey.ci_run import read_ci_run
 from monkey.cli.render.plan_lines import format_plan
@@ -19,6 +21,9 @@ from monkey.plan.change import Plan
 from monkey.plan.saved_plan import dump_saved_plan
 from monkey.plan.text.markdown import format_markdown
 from monkey.plan.text.plan_document import serialize_plan
+
+if TYPE_CHECKING:
+    from monkey.apply.world.world import World
 
 #: What a saved plan is called, or ends in, where code is: such files are left out of snapshots.
 PLAN = "plan.json"
@@ -49,6 +54,10 @@ prune_option = click.option("--prune", is_flag=True, help="Cancel sweeps whose s
     is_flag=True,
     help="Ask no store, host or cloud, and send nothing: for a branch that is not trusted.",
 )
+@click.option(
+    "--changed-since", "since", metavar="REF", help="Plan only specs that differ from where this branch left REF."
+)
+@click.option("--onto", metavar="REF", help="Plan what a merge of this commit into REF would be.")
 @keep_stale_option
 @prune_option
 @project_file_option
@@ -60,6 +69,8 @@ def plan_command(
     detailed_exitcode: bool,
     everything: bool,
     no_store: bool,
+    since: str | None,
+    onto: str | None,
     keep_stale: tuple[str, ...],
     prune: bool,
 ) -> int:
@@ -73,19 +84,40 @@ def plan_command(
     check_one_format(**{"--json": as_json, "--markdown": markdown})
     if no_store:
         _check_alone(
-            **{"-o": output, "--detailed-exitcode": detailed_exitcode, "--keep-stale": keep_stale, "--prune": prune}
+            **{"-o": output, "--detailed-exitcode": detailed_exitcode, "--keep-stale": keep_stale, "--prune": prune},
+            **{"--changed-since": since, "--onto": onto},
         )
         plan = plan_without_store(find_project(), specs)
         click.echo(_shown(plan, as_json=as_json, as_markdown=markdown, everything=everything))
         return 0
     check_prune(specs, prune=prune)
-    planned = run_in_world(lambda world: make_plan(world, specs, keep_stale, prune=prune), remember=False)
+    given = {"--changed-since": since, "--onto": onto, "names of specs": specs, "-o": output}
+    if since is not None or onto is not None:
+        check_one_format(**{name: bool(value) for name, value in given.items()})
+    order = _PlanOrder(specs, since, onto, keep_stale, prune)
+    planned = run_in_world(order.plan, remember=False)
     if output is not None:
         _save(planned, output, prune=prune)
     click.echo(_shown(planned.plan, as_json=as_json, as_markdown=markdown, everything=everything))
     if output is not None and not (as_json or markdown):
         click.echo(f"Saved. To do exactly this: monkey apply {output}")
     return 2 if detailed_exitcode and planned.plan.changes else 0
+
+
+class _PlanOrder(NamedTuple):
+    specs: Sequence[str]
+    since: str | None
+    onto: str | None
+    keep_stale: Sequence[str]
+    prune: bool
+
+    async def plan(self, world: World) -> PlanningResult:
+        """Plan for the tree, or the part of it, that was asked for."""
+        if self.since is not None:
+            return await plan_changes_since(world, self.since, self.keep_stale, prune=self.prune)
+        if self.onto is not None:
+            return await plan_merge_result(world, self.onto, self.keep_stale, prune=self.prune)
+        return await make_plan(world, self.specs, self.keep_stale, prune=self.prune)
 
 
 def check_prune(specs: Sequence[str], *, prune: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -31,6 +32,7 @@ _START_NOTHING = (
     *("-c", "core.fsmonitor=false"),
     *("-c", f"core.hooksPath={os.devnull}"),
 )
+
 
 #: What the index calls a submodule.
 _SUBMODULE = "160000 "
@@ -178,14 +180,19 @@ def ask_git(top: Path, *arguments: str) -> str:
 
 
 def run_git(
-    top: Path, *arguments: str, given: bytes = b"", fetches: bool = False
+    top: Path,
+    *arguments: str,
+    given: bytes = b"",
+    fetches: bool = False,
+    variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a work tree with `given` as its input, and return how it ended. Raises PlanError where git is missing.
 
     `fetches`: it may ask the remote for what a partial clone lacks, and for more history.
+    `variables`: more of its environment.
     """
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
-    environment |= _FETCH_ALONE if fetches else _ASK_NOBODY
+    environment |= (_FETCH_ALONE if fetches else _ASK_NOBODY) | dict(variables or {})
     try:
         return subprocess.run(
             ["git", *_START_NOTHING, "-C", str(top), *arguments],

@@ -24,6 +24,8 @@ from monkey.cli.render.progress_lines import draw_progress, format_progress
 from monkey.cli.render.status_lines import format_status, serialize_status
 from monkey.cli.terminal.text import Terminal, measure_width
 from monkey.cli.watching import find_best
+from monkey.plan.change import Plan
+from monkey.plan.digest import compute_plan_digest
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.status.store_snapshot import StoreSnapshot
 from tests.unit.apply.small_project import Pen, apply, opened, write_project
@@ -68,11 +70,11 @@ def test_plan_shows_changes_in_colour_and_ends_in_a_sentence(tmp_path: Path) -> 
             lines = format_plan(planned.plan, Terminal(colour=True))
             assert lines[0] == "\x1b[1msmall\x1b[0m \x1b[2m(specs/small.yaml)\x1b[0m"
             assert lines[1].startswith("\x1b[32m  + ")
-            assert format_plan(planned.plan, Terminal())[-1].startswith("Plan: 3 new; ")
+            assert format_plan(planned.plan, Terminal())[-2].startswith("Plan: 3 new; ")
             assert all(measure_width(line) <= 40 for line in format_plan(planned.plan, Terminal(40)))
             await apply(world)
             lines = format_plan((await make_plan(world, [])).plan, Terminal())
-            assert lines == ["No changes: 3 kept."]
+            assert lines == ["No changes: 3 kept.", f"Digest: {compute_plan_digest(Plan(()))}"]
             assert len(format_plan((await make_plan(world, [])).plan, Terminal(), everything=True)) > 3
 
     asyncio.run(main())
@@ -248,9 +250,9 @@ def test_what_a_job_used_and_that_it_diverged_is_told(tmp_path: Path) -> None:
 def test_plan_says_aloud_that_finished_jobs_would_be_run_again(tmp_path: Path) -> None:
     async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
         await three_ends(world, pen, jobs)
-        assert "run again" not in format_plan((await make_plan(world, [])).plan, Terminal())[-1]
+        assert "run again" not in format_plan((await make_plan(world, [])).plan, Terminal())[-2]
         (tmp_path / "train.py").write_text("print('changed')\n")
-        last = format_plan((await make_plan(world, [])).plan, Terminal())[-1]
+        last = format_plan((await make_plan(world, [])).plan, Terminal())[-2]
         assert "1 finished job will be run again" in last and "1 running job will be stopped" in last
 
     played(tmp_path, scene)
