@@ -114,3 +114,34 @@ def test_sweeps_of_other_branches_and_of_run_are_not_pruned(shop: Shop) -> None:
     assert "there is no spec" in shop.run("apply", "--prune", "--yes", code=1).stderr
     shop.run("cancel", "once")
     shop.ledger.release()
+
+
+def test_plan_of_what_a_branch_changes_and_of_its_merge(shop: Shop) -> None:
+    git(shop.root, "init", "-q")
+    (shop.root / ".gitignore").write_text(".monkey/\n")
+    for name in ("a", "b", "c"):
+        shop.spec(name=name, jobs=2)
+    base = commit(shop, "three")
+    git(shop.root, "checkout", "-qb", "feature")
+    shop.spec(name="b", jobs=3)
+    (shop.root / "specs" / "c.yaml").unlink()
+    commit(shop, "more of b, and no c")
+    since = shop.json("plan", "--changed-since", "main")
+    assert [sweep["name"] for sweep in since["sweeps"]] == ["b"]
+    assert "commit `" in shop.run("plan", "--changed-since", base, "--markdown").stdout.splitlines()[-1]
+    git(shop.root, "checkout", "-q", "main")
+    shop.spec(name="a", jobs=5)
+    commit(shop, "more of a")
+    git(shop.root, "checkout", "-q", "feature")
+    onto = digest(shop, "--onto", "main")
+    assert onto != digest(shop)
+    assert "exclude each other" in shop.run("plan", "--onto", "main", "--changed-since", "main", code=1).stderr
+    assert "exclude each other" in shop.run("plan", "--onto", "main", "specs/a.yaml", code=1).stderr
+    git(shop.root, "checkout", "-q", "main")
+    git(shop.root, "merge", "-q", "--no-edit", "feature")
+    assert digest(shop) == onto, "what was agreed to on the branch is what an apply after the merge does"
+    assert shop.run("validate").stdout == "2 specs are valid: 8 jobs\n"
+    git(shop.root, "checkout", "-qb", "apart", base)
+    shop.spec(name="b", jobs=9)
+    commit(shop, "less of b")
+    assert "HEAD cannot be merged into main: specs/b.yaml" in shop.run("plan", "--onto", "main", code=1).stderr
