@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
 from functools import partial
 
+from monkey.apply.authorship import stamp_entry
 from monkey.apply.fleet_work import make_planned_work, recount_work
 from monkey.apply.inspect.revision_points import announce_revision
 from monkey.apply.pruning import cancel_gone_sweeps
@@ -17,7 +17,6 @@ from monkey.apply.world.dataset_loader import send_datasets
 from monkey.apply.world.desired_state import LoadedSpec
 from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, FleetError
-from monkey.fleet.agent_state import make_host_name
 from monkey.plan.adoption.adopted_jobs import ADOPTED_BEFORE
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.explain import KEEP_NOTHING, find_setting_changes
@@ -136,6 +135,9 @@ async def _append(world: World, plan: SweepPlan, revision: Revision, say: Say) -
         entry = await append_revision(world.at, world.keys, world.signers, revision, plan.head)
     except ConcurrentApply:
         there = await read_sweep(world.at, world.keys, world.signers, plan.name)
+        if there.head > plan.head and there.changed_at == plan.changed_at:  # all that came between changes nothing
+            later = replace(plan.observed, head=there.head) if plan.observed else None
+            return await _append(world, replace(plan, observed=later), revision, say)
         if there.revision is None or not _is_so(there, there.revision, plan, revision):
             raise
         say(plan.name, f"{there.revision.author} applied the same just now: it is revision {there.revision_at}")
@@ -162,20 +164,12 @@ def _revision(plan: SweepPlan, want: LoadedSpec, now: float) -> Revision:
         source=desired.source,
         code_files=dict(desired.code_files),
         git=_plain(desired.git),
-        author=_author(),
         applied=now if desired.settings.expires else 0.0,
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
         force=plan.forced,
         adopted=dict(plan.adopted),
+        **stamp_entry(),
     )
 
 
 def _plain(git: Mapping[str, object] | None) -> dict[str, object] | None:
     return None if git is None else dict(git)
-
-
-def _author() -> str:
-    try:
-        return f"{getpass.getuser()}@{make_host_name()}"
-    except (KeyError, OSError):  # an account without a name, as in many containers
-        return make_host_name()

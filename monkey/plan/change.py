@@ -54,6 +54,11 @@ class SweepPlan:
         return self.observed.head if self.observed else 0
 
     @property
+    def changed_at(self) -> int:
+        """Return the number of the last of them that changed anything; 0 for none."""
+        return self.observed.changed_at if self.observed else 0
+
+    @property
     def first(self) -> bool:
         """Return whether the sweep was never applied."""
         return self.observed is None or self.observed.applied is None

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from monkey.plan.commits.seen_commit import SeenCommit
 from monkey.plan.desired import UploadSize
 from monkey.spec.job.job_table import JobTable
 from monkey.spec.job.recipe import EarlierRecipe, Recipe, SweepSettings
@@ -51,11 +52,15 @@ class ObservedSweep:
     A job that adopts another's result has succeeded.
     """
 
-    #: Entries in its log: the number that a plan is bound to.
+    #: Entries in its log.
     head: int
     applied: AppliedRevision | None = None
     #: Which entry `applied` is.
     applied_at: int = 0
+    #: A later commit that wanted just the same.
+    seen: SeenCommit | None = None
+    #: The last entry that changed anything: the number that a plan is bound to. None: the last of all.
+    last_change: int | None = None
     #: Was it applied by nobody who is trusted here? Then no machine of ours runs it.
     foreign: bool = False
     paused: bool = False
@@ -79,12 +84,22 @@ class ObservedSweep:
     @property
     def known_git(self) -> Mapping[str, Any] | None:
         """The newest commit that it is known to stand for, as `GitInfo` has it."""
-        return self.applied.git if self.applied else None
+        return self.seen.git if self.seen else self.applied.git if self.applied else None
 
     @property
     def known_author(self) -> str:
         """Who applied that commit."""
-        return self.applied.author if self.applied else ""
+        return self.seen.author if self.seen else self.applied.author if self.applied else ""
+
+    @property
+    def known_spec(self) -> str:
+        """The spec as that commit has it."""
+        return (self.seen.spec_text if self.seen else "") or (self.applied.spec_text if self.applied else "")
+
+    @property
+    def changed_at(self) -> int:
+        """The last entry that changed anything."""
+        return self.head if self.last_change is None else self.last_change
 
     @property
     def active(self) -> bool:

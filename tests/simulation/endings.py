@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def _list_orders(state: SweepState) -> tuple[object, ...]:
     """Return what entries change."""
-    return state.revision_at, state.paused, state.cancelled, state.retries, state.expires, state.recipes
+    return state.seen, state.revision_at, state.paused, state.cancelled, state.retries, state.expires, state.recipes
 
 
 #: Seconds after which a claim of an expired sweep is on its way no more: machines stand still, and writes arrive late.
@@ -54,6 +54,10 @@ class Endings:
         if state.skipped != before.skipped:
             self.world.counts["entry skipped"] += 1
             return
+        if decode_order(key, data)["kind"] == "seen":
+            quiet = _list_orders(before)[1:] == _list_orders(state)[1:] and state.changed_at == before.changed_at
+            if not quiet:
+                self.world.violations["a commit that was seen changed something"] += 1
         if before.over(WALL + self.world.loop.time()) and not state.over(WALL + self.world.loop.time()):
             self.world.counts["opened after it expired"] += 1
         if decode_order(key, data)["kind"] == "revision" and state.revision:

@@ -155,6 +155,7 @@ class Story:
         await self._farewell()
 
     async def _interfere(self, name: str) -> None:
+        await self.terms.see(name)
         kind = self.random.choice(["pause", "resume", "cancel", "retry", "revise", "both"])
         if kind == "both":
             await self._two_people(name)

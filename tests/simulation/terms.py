@@ -7,8 +7,9 @@ import random
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from monkey.plan.commits.seen_commit import SeenCommit
 from monkey.protocol.sweeps.queue_markers import mark_queue
-from monkey.protocol.sweeps.sweep_log import append_order, read_sweep
+from monkey.protocol.sweeps.sweep_log import append_order, append_seen, read_sweep
 from monkey.spec.job.expires import Expiry
 from tests.signing import SIGNERS
 from tests.simulation.body import KEYS
@@ -25,6 +26,7 @@ class Terms:
         self.world, self.net = world, net
         #: Of its own, so that the rest of each seed's story stays what it was without terms.
         self.random = random.Random(f"terms {world.seed}")
+        self.seen = random.Random(f"seen {world.seed}")
         #: In one of three: the other seeds stay what they were.
         self.any = world.weather.expires and world.seed % 3 == 0
 
@@ -37,6 +39,15 @@ class Terms:
             return None
         after = self.random.uniform(60, 1200)
         return Expiry(after=after) if self.random.random() < 0.5 else Expiry(at=self.now() + after)
+
+    async def see(self, name: str) -> None:
+        """Note a commit, now and then: it must change nothing that an order changes, and open nothing."""
+        if self.seen.random() < 0.3:
+            state, seen = (
+                await read_sweep(self.net, KEYS, SIGNERS, name),
+                SeenCommit({"commit": str(self.now())}, "ann"),
+            )
+            self.world.counts["commit seen"] += await append_seen(self.net, KEYS, SIGNERS, state, seen)
 
     async def over(self, names: Iterable[str], since: float) -> list[str]:
         """Return the sweeps that have been over for so many seconds."""

@@ -66,6 +66,7 @@ MUST_SEE = (
     "extend",
     "expiry obeyed",
     "opened after it expired",
+    "commit seen",
     "entry skipped",
     "entry replayed",
     "entry of a stranger",

@@ -144,17 +144,17 @@ class Notifier:
 
     def _expired(self, state: SweepState) -> bool:
         why = f"it has expired with jobs left: `monkey extend {state.name} 6h` goes on"
-        return self._tell(state, self._notice(state, "stalled", [state.head, "expired"], why))
+        return self._tell(state, self._notice(state, "stalled", [state.changed_at, "expired"], why))
 
     def _stalled(self, state: SweepState, after: float) -> bool:
         why = f"jobs are left, and no agent has run any for {format_duration(after)}"
-        return self._tell(state, self._notice(state, "stalled", [state.head], why))
+        return self._tell(state, self._notice(state, "stalled", [state.changed_at], why))
 
     async def _silent(self, state: SweepState, after: float) -> bool:
         """Return whether no job ran for `after` seconds: none here, and none of an agent that beat at their end."""
-        now, fresh = self._clock.now(), (self._clock.now(), state.head, None)
+        now, fresh = self._clock.now(), (self._clock.now(), state.changed_at, None)
         since, head, seen = self._quiet.setdefault(state.name, fresh)
-        if head != state.head:
+        if head != state.changed_at:
             since, head, seen = self._quiet[state.name] = fresh
         if now - since < after:
             return False

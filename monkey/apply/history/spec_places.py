@@ -39,7 +39,7 @@ def place_specs_in_history(
 def _placed(desired: DesiredSweep, seen: ObservedSweep | None, history: SpecHistory) -> DesiredSweep:
     if seen is None or seen.applied is None or (applied := _find_commit(seen)) is None:
         return desired
-    now = history.look_from(applied, desired, seen.applied)
+    now = history.look_from(applied, desired, seen)
     place = place_commit(applied, now)
     return replace(desired, place=place, misplaced=explain_place(place, applied, now))
 
@@ -68,7 +68,7 @@ class SpecHistory:
             )
         return self._tracked[0]
 
-    def look_from(self, applied: AppliedCommit, desired: DesiredSweep, revision: AppliedRevision) -> CurrentCommit:
+    def look_from(self, applied: AppliedCommit, desired: DesiredSweep, seen: ObservedSweep) -> CurrentCommit:
         """Return what the history says of an applied commit; more than once or twice is asked only where it must be."""
         if applied.commit == self.commit:
             return CurrentCommit(self.commit, self.branch, CommitAncestry.ANCESTOR)
@@ -80,26 +80,38 @@ class SpecHistory:
         now = CurrentCommit(self.commit, self.branch, ancestry, shallow=shallow)
         if shallow or ancestry in (CommitAncestry.ANCESTOR, CommitAncestry.DESCENDANT):
             return now
-        return replace(now, tracked=self.tracked, has_content=self._has_content(desired, revision, applied, ancestry))
+        return replace(now, tracked=self.tracked, has_content=self._has_content(desired, seen, applied, ancestry))
 
     def _has_content(
-        self, desired: DesiredSweep, revision: AppliedRevision, applied: AppliedCommit, ancestry: CommitAncestry
+        self, desired: DesiredSweep, seen: ObservedSweep, applied: AppliedCommit, ancestry: CommitAncestry
     ) -> bool:
-        root = self._project.root
-        top = find_work_tree(root)
-        assert top is not None, "a spec with a commit is in a work tree"
-        below = root.resolve().relative_to(top).as_posix()
-        base = posixpath.normpath(posixpath.join(below, desired.code_root))
-        if base.startswith("..") or not revision.source:
+        revision = seen.applied
+        if revision is None or (content := self._locate(desired, revision, seen.known_spec)) is None:
             return False
-        files = {posixpath.normpath(posixpath.join(base, path)): of for path, of in revision.code_files.items()}
-        spec = posixpath.normpath(posixpath.join(below, revision.source))
-        content = CommittedContent(spec, revision.spec_text, "" if base == "." else base, files)
         if ancestry is CommitAncestry.NEITHER:
             return self._history.has_content(content, apart_from=applied.commit)
         # Where the two parted is not known: a state from before the apply is not what was merged since.
         since = (datetime.fromisoformat(revision.at) - _CLOCKS).isoformat() if revision.at else ""
         return self._history.has_content(content, since=since)
+
+    def _locate(self, desired: DesiredSweep, revision: AppliedRevision, text: str) -> CommittedContent | None:
+        """Return the applied content by paths of the work tree; None where it does not lie in that."""
+        root = self._project.root
+        top = find_work_tree(root)
+        if top is None or not revision.source:
+            return None
+        below = root.resolve().relative_to(top).as_posix()
+        base = posixpath.normpath(posixpath.join(below, desired.code_root))
+        spec = posixpath.normpath(posixpath.join(below, revision.source))
+        if base.startswith("..") or spec.startswith(".."):
+            return None
+        files = {posixpath.normpath(posixpath.join(base, path)): of for path, of in revision.code_files.items()}
+        return CommittedContent(spec, text, "" if base == "." else base, files)
+
+    def has_touched(self, desired: DesiredSweep, revision: AppliedRevision, since: str) -> bool:
+        """Did a commit after `since` touch the spec or its code?"""
+        content = self._locate(desired, revision, revision.spec_text)
+        return content is not None and self._history.has_touched(content, since)
 
     def may_be_seen(self) -> bool:
         """May others compare with this commit? Not with one that a laptop alone has, and may rewrite."""

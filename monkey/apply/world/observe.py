@@ -101,6 +101,8 @@ def _sweep(view: SweepView, snapshot: StoreSnapshot) -> ObservedSweep:
     left = len(view.ids) - len(places[JobState.SUCCEEDED]) - len(places[JobState.FAILED]) - len(stopped)
     return ObservedSweep(
         head=state.head,
+        last_change=state.changed_at,
+        seen=state.seen,
         applied=state.revision,
         applied_at=state.revision_at,
         foreign=state.is_foreign,
@@ -124,7 +126,7 @@ def _unmarked(view: SweepView, snapshot: StoreSnapshot) -> tuple[str, ...]:
     That is one which no hint of agents says is done with, or the newest entry's own: agents check hints.
     """
     assert view.state.revision is not None
-    name, head = view.state.name, view.state.head
+    name, head = view.state.name, view.state.changed_at
     queues = {fleet: snapshot.queue[fleet] for fleet in view.state.revision.settings.providers}
     return tuple(
         fleet

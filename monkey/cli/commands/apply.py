@@ -12,6 +12,7 @@ import click
 
 from monkey.apply.agent_environment import renew_idle_agents
 from monkey.apply.execute import execute_plan
+from monkey.apply.history.seen_commits import record_seen_commits
 from monkey.apply.planning import PlanningResult, make_plan, read_saved, remake_plan
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.watch.sweep_progress import SweepProgress
@@ -25,7 +26,7 @@ from monkey.cli.session import project_file_option, run_in_world
 from monkey.cli.terminal.prompts import ask_consent
 from monkey.cli.terminal.text import detect_terminal, flatten_text
 from monkey.cli.watching import watch_to_end
-from monkey.errors import MonkeyError, UnexpectedPlan
+from monkey.errors import MonkeyError, SigningError, StoreError, UnexpectedPlan
 from monkey.plan.change import Plan
 from monkey.plan.commits.refusals import check_refusals
 from monkey.plan.cost import format_rentals
@@ -121,10 +122,20 @@ async def _apply(world: World, order: ApplyOrder) -> int:
     await renew_idle_agents(world, planned.plan, print_order)
     if planned.plan.changes:
         await execute_plan(world, planned.plan, planned.wanted, print_order)
+    if world.store is not None:
+        await _record_seen(world, planned)
     at_work = [sweep.name for sweep in planned.plan.accepted if find_remaining_work(sweep).count]
     code = await _finish(world, planned, order, at_work)
     check_refusals(planned.plan)
     return code
+
+
+async def _record_seen(world: World, planned: PlanningResult) -> None:
+    """Note the commit of what stays as it is; that this fails is no failure of what was asked for."""
+    try:
+        await record_seen_commits(world, planned)
+    except (StoreError, SigningError) as exc:
+        click.echo(f"warning: the commit could not be noted: {flatten_text(exc.message)}", err=True)
 
 
 async def _finish(world: World, planned: PlanningResult, order: ApplyOrder, at_work: list[str]) -> int:

@@ -118,4 +118,4 @@ _SHAPE = {
 }
 
 #: What may stand in a sweep's log.
-_ORDER_KINDS = ("revision", "pause", "resume", "cancel", "retry", "extend")
+_ORDER_KINDS = ("revision", "pause", "resume", "cancel", "retry", "extend", "seen")

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from monkey.errors import ConcurrentApply, KeyMissing
+from monkey.plan.commits.seen_commit import SeenCommit
 from monkey.protocol.entry_log import Create
 from monkey.protocol.layout import Keys, is_name, spell_number
 from monkey.protocol.sweeps.revision import NumberedRevision, Revision
@@ -101,6 +102,19 @@ async def append_revision(
     if isinstance(answer, Lost):
         raise _make_concurrent_apply(revision.sweep)
     return after + 1
+
+
+async def append_seen(store: Store, keys: Keys, signers: EntrySigners, state: SweepState, seen: SeenCommit) -> bool:
+    """Append that a commit wants just what the sweep has, after what is known; return whether that was the end.
+
+    No agent is woken: nothing changes. Raises SigningError, StoreError.
+    """
+    body: dict[str, Any] = {"kind": "seen", "nonce": secrets.token_hex(8), "git": dict(seen.git)}
+    body |= {"author": seen.author, "at": seen.at} | ({"spec": seen.spec_text} if seen.spec_text else {})
+    entry = signers.sign(locate_next(state, keys, store.id), _dump(body))
+    return not isinstance(
+        await create_object(store, keys.sweep_log(state.name) + spell_number(state.head + 1), entry), Lost
+    )
 
 
 def _make_concurrent_apply(sweep: str) -> ConcurrentApply:

@@ -1,4 +1,4 @@
-"""A sweep as its logs say it is: revisions and orders (pause, resume, cancel, retry, extend), folded one by one."""
+"""A sweep as its logs say it is: revisions, orders (pause, resume, …) and commits seen, folded one by one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from monkey.errors import CorruptObject, NotFound
+from monkey.plan.commits.seen_commit import SeenCommit
 from monkey.protocol.entry_log import LogTally
 from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.skipped_entries import NONE_SKIPPED, SkippedEntries
@@ -47,6 +48,10 @@ class SweepState:
     revision: Revision | None = None
     #: The entry that is the newest revision, and who signed it.
     revision_at: int = 0
+    #: A later commit that wanted just what it wants; None where there was none.
+    seen: SeenCommit | None = None
+    #: The newest entry that changed anything; of `head` entries, the others only say what was seen, or do not count.
+    changed_at: int = 0
     signer: Signer | None = None
     #: What the signature of the next entry covers of the entries up to `head`.
     digest: str = ""
@@ -117,6 +122,9 @@ def fold_entry(state: SweepState, order: dict[str, Any]) -> SweepState:
     """Return the state after one more entry."""
     state = replace(state, head=state.head + 1)
     kind = order["kind"]
+    if kind == "seen":
+        return replace(state, seen=_read_seen(state, order))
+    state = replace(state, changed_at=state.head)
     if kind == "pause":
         return replace(state, paused=True)
     if kind == "extend":
@@ -140,11 +148,17 @@ def fold_entry(state: SweepState, order: dict[str, Any]) -> SweepState:
         settings = revision.settings
         ends = state.can_end_itself or settings.fail_fast or any(rule.sweep for rule in settings.stop_when)
         state = replace(state, revision=revision, revision_at=state.head, waived=waived, expires=revision.expires)
-        state = replace(state, can_end_itself=ends)
+        state = replace(state, can_end_itself=ends, seen=None)
         return replace(state, recipes=_add_recipe(state.recipes, revision, state.head))
     if kind == "resume":
         return replace(state, paused=False)
     return replace(state, retries={**state.retries, **order.get("jobs", {})})
+
+
+def _read_seen(state: SweepState, order: dict[str, Any]) -> SeenCommit:
+    if state.revision is None or not order["git"] or "commit" not in order["git"]:
+        raise ValueError("expected a revision before it, and a commit in it")
+    return SeenCommit(order["git"], order.get("author", ""), order.get("at", ""), order.get("spec", ""))
 
 
 def cancel_state(state: SweepState, reason: str, cause: tuple[str, int] | None, *, goal: bool) -> SweepState:

@@ -112,6 +112,10 @@ class CommitHistory:
         text = _normalize(content.text.encode(errors="replace"))
         return any(self._matches(commit, content) for commit in commits if texts.get(commit) == text)
 
+    def has_touched(self, content: CommittedContent, since: str) -> bool:
+        """Return whether a commit that the commit `since` does not have touches one of these paths."""
+        return bool(self._list_commits(content, since, ""))
+
     def _list_commits(self, content: CommittedContent, apart_from: str, since: str) -> list[str]:
         paths = [content.spec, *(content.files if len(content.files) <= _MAX_PATHS else [content.root or "."])]
         given = [self._commit, *([f"^{apart_from}"] if apart_from else []), "--", *paths]

@@ -33,7 +33,6 @@ _START_NOTHING = (
     *("-c", f"core.hooksPath={os.devnull}"),
 )
 
-
 #: What the index calls a submodule.
 _SUBMODULE = "160000 "
 

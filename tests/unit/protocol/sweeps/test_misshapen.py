@@ -194,6 +194,11 @@ def test_no_field_is_left_out_above() -> None:
 @pytest.mark.parametrize(
     "order",
     [
+        {"kind": "seen"},
+        {"kind": "seen", "git": None},
+        {"kind": "seen", "git": {"branch": "main"}},
+        {"kind": "seen", "git": {"commit": 5}},
+        {"kind": "seen", "git": {"commit": "abc"}, "author": []},
         {"kind": "extend"},
         {"kind": "extend", "until": INF},
         {"kind": "extend", "until": "later"},
