@@ -166,6 +166,7 @@ def _revision(plan: SweepPlan, want: LoadedSpec, now: float) -> Revision:
         git=_plain(desired.git),
         applied=now if desired.settings.expires else 0.0,
         force=plan.forced,
+        restores=desired.restores,
         adopted=dict(plan.adopted),
         **stamp_entry(),
     )

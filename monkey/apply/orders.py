@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
+from monkey.apply.authorship import stamp_entry
 from monkey.apply.cost_limits import Agree, agree_to, extend_expiry, refuse_cost
 from monkey.apply.execute import Say
 from monkey.apply.fleet_work import call_for_agents
@@ -49,7 +50,7 @@ async def pause_sweep(world: World, name: str) -> OrderOutcome:
     done = _done(view)
     if not view.state.active or not done.jobs:
         return OrderOutcome(view, changed=False)
-    await append_order(world.at, world.keys, world.signers, name, "pause")
+    await append_order(world.at, world.keys, world.signers, name, "pause", stamp=stamp_entry())
     return done
 
 
@@ -62,7 +63,7 @@ async def cancel_sweep(world: World, name: str, reason: str) -> OrderOutcome:
     done = _done(view)
     if view.state.cancelled is not None or not done.jobs:
         return OrderOutcome(view, changed=False)
-    await append_order(world.at, world.keys, world.signers, name, "cancel", reason=reason)
+    await append_order(world.at, world.keys, world.signers, name, "cancel", reason=reason, stamp=stamp_entry())
     return done
 
 
@@ -72,7 +73,7 @@ async def resume_sweep(world: World, name: str, agree: Agree = refuse_cost, say:
     if view.state.active:
         return OrderOutcome(view, changed=False)
     await agree_to(world, view, agree)
-    entry = await append_order(world.at, world.keys, world.signers, name, "resume")
+    entry = await append_order(world.at, world.keys, world.signers, name, "resume", stamp=stamp_entry())
     done = _done(view)
     await _call_for_work(world, view, entry, say)
     return done
@@ -94,7 +95,7 @@ async def extend_sweep(
     opened = not view.state.paused and view.state.cancelled is None
     if opened:
         await agree_to(world, view, agree, until)
-    entry = await append_order(world.at, world.keys, world.signers, name, "extend", until=until)
+    entry = await append_order(world.at, world.keys, world.signers, name, "extend", until=until, stamp=stamp_entry())
     if opened:
         await _call_for_work(world, view, entry, say)
     return done, until
@@ -122,7 +123,7 @@ async def retry_jobs(
     if not view.state.paused:
         await agree_to(world, view, agree, again=frozenset(chosen))
     since = {job: await _head(world, job) for job in chosen}
-    entry = await append_order(world.at, world.keys, world.signers, name, "retry", jobs=since)
+    entry = await append_order(world.at, world.keys, world.signers, name, "retry", jobs=since, stamp=stamp_entry())
     await _call_for_work(world, view, entry, say)
     return OrderOutcome(view, changed=True, jobs=len(chosen), besides=view.counts[JobState.CANCELLED] + view.left_out)
 

@@ -129,10 +129,10 @@ async def plan_loaded_specs(
     observed = cancel_pruned_sweeps(observed, gone)
     wanted = place_specs_in_history(world.project, wanted, observed)
     desired = [want.desired for want in wanted]
-    plan = compute_plan(desired, observed, keep_stale, force)
+    plan = compute_plan(desired, observed, keep_stale, force, unattended=world.unattended)
     claimed = await add_claimed_jobs(world, plan, observed, snapshot)
     if claimed.sweeps != observed.sweeps:
-        plan = compute_plan(desired, claimed, keep_stale, force)
+        plan = compute_plan(desired, claimed, keep_stale, force, unattended=world.unattended)
     check_secrets(world, plan, wanted)
     check_expires(world.project, plan, wanted)
     plan = await forecast_machines(add_shortage_warnings(plan, world), world, snapshot)

@@ -47,6 +47,8 @@ class DesiredSweep:
     #: Where that commit stands, seen from the one that was applied last; and why it may not take its place.
     place: CommitPlace = CommitPlace.AHEAD
     misplaced: Refusal | None = None
+    #: The earlier revision whose content this is, where a person goes back to it; else 0.
+    restores: int = 0
     #: What the spec declares to be no change, with lines.
     equivalences: Sequence[Equivalence] = ()
     #: What the spec's author should hear, though it stops nothing.

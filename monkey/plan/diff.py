@@ -33,12 +33,18 @@ from monkey.spec.job.job_table import ABSENT
 
 
 def compute_plan(
-    desired: Sequence[DesiredSweep], observed: ObservedProject, keep_stale: Collection[str] = (), force: str = ""
+    desired: Sequence[DesiredSweep],
+    observed: ObservedProject,
+    keep_stale: Collection[str] = (),
+    force: str = "",
+    *,
+    unattended: bool = False,
 ) -> Plan:
     """Return what must change for the store to hold what is desired. Undesired sweeps are left alone.
 
     `keep_stale`: kinds of reasons (`KEEPABLE_REASONS`) that do not make a finished job stale: its result is adopted.
     `force`: why sweeps are changed that would be refused; "" where they are not.
+    `unattended`: CI or sync applies, and what a person cancelled stays so.
 
     Raises PlanError for specs of one name, and for a kind that is none.
     """
@@ -46,7 +52,8 @@ def compute_plan(
     keep, there, sweeps = tuple(sorted(keep_stale)), {"", *observed.code}, []
     adopted = collect_adoptions(observed)
     for want in desired:
-        sweep = refuse_sweep(_plan_sweep(want, observed, trace_results(observed, adopted, want.name), keep), force)
+        sweep = _plan_sweep(want, observed, trace_results(observed, adopted, want.name), keep)
+        sweep = refuse_sweep(sweep, force, unattended=unattended)
         # A sweep that is done needs its code no more, nor its data.
         if sweep.revises or (sweep.jobs.unfinished and sweep.refusal is None):
             sweep = _with_upload(sweep, observed, there)

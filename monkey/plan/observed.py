@@ -41,6 +41,10 @@ class AppliedRevision(Protocol):
     @property
     def at(self) -> str: ...
     @property
+    def force(self) -> str: ...
+    @property
+    def restores(self) -> int: ...
+    @property
     def adopted(self) -> Mapping[str, str]:
         """Job to the finished job whose result it adopts."""
 
@@ -66,6 +70,11 @@ class ObservedSweep:
     paused: bool = False
     #: Why it was cancelled; None where it was not.
     cancelled: str | None = None
+    #: Who cancelled it; "" where that is not known. And was that a person?
+    cancelled_by: str = ""
+    cancelled_by_person: bool = False
+    #: What was applied before a rollback, where `applied` is one.
+    undone: AppliedRevision | None = None
     #: Was it cancelled by its own `stop_when`?
     goal: bool = False
     succeeded: AbstractSet[str] = frozenset()

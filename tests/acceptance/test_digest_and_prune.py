@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from pathlib import Path
 
 from tests.acceptance.shop import Shop, until
-
-
-def git(root: Path, *arguments: str) -> str:
-    """Run git as somebody, and return what it prints."""
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
-    done = subprocess.run(["git", "-C", root, *who, *arguments], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+from tests.git_command import git
 
 
 def commit(shop: Shop, text: str) -> str:

@@ -42,6 +42,8 @@ class Revision:
     source: str = "spec.yaml"
     author: str = ""
     at: str = ""
+    force: str = ""
+    restores: int = 0
 
 
 def sha(text: str) -> str:

@@ -10,6 +10,7 @@ from monkey.apply.world.fleets import open_fleets
 from monkey.apply.world.known_stores import KnownStores
 from monkey.apply.world.project_store import locate_project_store, locate_trusted_store, open_known
 from monkey.apply.world.upload_progress import Begin, show_no_progress
+from monkey.ci_run import is_ci
 from monkey.errors import FleetError, StoreMissing
 from monkey.fleet.boot_failures import BootFailure, read_boot_failures
 from monkey.fleet.fleet_port import Fleet
@@ -35,6 +36,8 @@ class World:
     signers: EntrySigners
     #: Is told of bytes that are hashed or sent.
     bars: Begin = show_no_progress
+    #: Does no person decide, but CI or sync? Then what a person cancelled stays so.
+    unattended: bool = False
 
     @property
     def at(self) -> Store:
@@ -80,15 +83,20 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(project: Project, *, remember: bool = True) -> AsyncIterator[World]:
+async def open_world(
+    project: Project, *, remember: bool = True, unattended: bool | None = None
+) -> AsyncIterator[World]:
     """Open the project; its store is None where none ever was (`World.begin` makes it).
 
-    `remember`: write down in the project which store is there. Raises EndpointRefused, StoreMissing where there was
-    one and now is none or another, SigningError, and whatever `open_store` raises.
+    `remember`: write down in the project which store is there. `unattended`: see `World`; None: in CI.
+
+    Raises EndpointRefused, StoreMissing where there was one and now is none or another, SigningError, and whatever
+    `open_store` raises.
     """
     url, memo = locate_trusted_store(project), KnownStores(project.root, remember=remember)
     store = await open_known(url, memo, begin=False)
     world = World(project, Keys(project.name), {}, memo, store, load_user_signers())
+    world.unattended = is_ci() if unattended is None else unattended
     world.fleets = open_fleets(project, url, lambda: world.store, lambda: world.signers)
     try:
         yield world

@@ -188,7 +188,7 @@ def _warn(plan: Plan) -> None:
     """Say what should be known of a plan that is not shown."""
     for sweep in plan.sweeps:
         if sweep.refusal is not None:
-            click.echo(f"! {flatten_text(sweep.name)}: refused: {flatten_text(sweep.refusal.line)}", err=True)
+            click.echo(f"! {flatten_text(sweep.name)}: {flatten_text(sweep.refusal.line)}", err=True)
     gone = [line.text for line in format_gone_sweeps(plan) if line.mark is LineMark.MEND]
     for warning in (*plan.warnings, *gone):
         click.echo(f"warning: {warning}", err=True)

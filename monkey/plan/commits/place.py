@@ -104,7 +104,7 @@ def explain_place(place: CommitPlace, applied: AppliedCommit, now: CurrentCommit
     commit, ours = applied.commit[:10], now.commit[:10]
     branch = f" of branch {applied.branch}" if applied.branch else ""
     by = f" by {applied.author}" if applied.author else ""
-    last = f"last applied{by} from commit {commit}{branch}"
+    last = f"refused: last applied{by} from commit {commit}{branch}"
     on_purpose = "or go back on purpose with `monkey apply --force REASON`"
     if place is CommitPlace.UNKNOWN:
         why = f"and this clone is shallow: whether {ours} descends from it is not known"

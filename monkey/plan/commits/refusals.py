@@ -6,11 +6,23 @@ from dataclasses import replace
 
 from monkey.errors import SweepRefused
 from monkey.plan.change import Plan, SweepPlan
+from monkey.plan.commits.place import Refusal
+from monkey.plan.explain import find_setting_changes
+from monkey.plan.observed import AppliedRevision
+
+_FORCE = "`monkey apply --force REASON`"
 
 
-def refuse_sweep(sweep: SweepPlan, force: str = "") -> SweepPlan:
-    """Return the plan of a sweep, refused where it would change what it must not; `force`: why it may, all the same."""
-    refusal = sweep.desired.misplaced if sweep.revises else None
+def refuse_sweep(sweep: SweepPlan, force: str = "", *, unattended: bool = False) -> SweepPlan:
+    """Return the plan of a sweep, refused where it would change what it must not.
+
+    `force`: why it may, all the same. `unattended`: CI or sync applies, and what a person ended stays so.
+    """
+    if not sweep.revises:
+        return sweep
+    if sweep.desired.restores:
+        return replace(sweep, forced=force)
+    refusal = sweep.desired.misplaced or _hold_rollback(sweep) or (_hold_cancelled(sweep) if unattended else None)
     if refusal is None:
         return sweep
     if force:
@@ -18,11 +30,37 @@ def refuse_sweep(sweep: SweepPlan, force: str = "") -> SweepPlan:
     return replace(sweep, refusal=refusal)
 
 
+def _hold_cancelled(sweep: SweepPlan) -> Refusal | None:
+    seen = sweep.observed
+    if seen is None or seen.cancelled is None or seen.pruned or not seen.cancelled_by_person:
+        return None
+    by = f" by {seen.cancelled_by}" if seen.cancelled_by else ""
+    why = "" if seen.cancelled == "cancelled" else f": {seen.cancelled}"  # what it is where no reason was given
+    return Refusal(f"stays cancelled{by}{why}", f"`monkey resume {sweep.name}`, or {_FORCE}")
+
+
+def _hold_rollback(sweep: SweepPlan) -> Refusal | None:
+    """Return a refusal where a rollback is in force, and the spec wants what it took back."""
+    seen = sweep.observed
+    if seen is None or seen.applied is None or not seen.applied.restores or seen.undone is None:
+        return None
+    if not _wants(sweep, seen.undone):
+        return None
+    why = f": {seen.applied.force}" if seen.applied.force else ""
+    text = f"rolled back to revision {seen.applied.restores} by {seen.applied.author}{why}"
+    return Refusal(text, f"that holds until a commit changes this spec; or {_FORCE}")
+
+
+def _wants(sweep: SweepPlan, revision: AppliedRevision) -> bool:
+    """Does the spec want what the revision wanted? What monkey.yaml adds to all specs makes no difference."""
+    ours, theirs = (replace(each, influx=None, notify=[]) for each in (sweep.desired.settings, revision.settings))
+    return sweep.desired.table.ids == revision.table.ids and not find_setting_changes(theirs, ours)
+
+
 def check_refusals(plan: Plan) -> None:
     """Raise SweepRefused, with a line for each sweep that is refused."""
     refused = [(sweep.name, sweep.refusal) for sweep in plan.sweeps if sweep.refusal is not None]
     if not refused:
         return
-    texts = [f"sweep {name!r} is refused: {refusal.text}" for name, refusal in refused]
-    hints = dict.fromkeys(refusal.hint for _, refusal in refused)
-    raise SweepRefused("\n".join(texts), hint="; or: ".join(hints) if len(hints) > 1 else next(iter(hints)))
+    texts = [f"sweep {name!r}: {refusal.text}" for name, refusal in refused]
+    raise SweepRefused("\n".join(texts), hint="; ".join(dict.fromkeys(refusal.hint for _, refusal in refused)))

@@ -92,7 +92,7 @@ def _format_other_lines(sweep: SweepPlan) -> list[PlanLine]:
     lines = [PlanLine(LineMark.SETTING, format_setting_change(change)) for change in sweep.settings]
     lines += [*_format_uploads(sweep), *_format_credentials(sweep.desired.credentials)]
     if sweep.refusal is not None:
-        lines.append(PlanLine(LineMark.MEND, f"refused: {sweep.refusal.text}"))
+        lines.append(PlanLine(LineMark.MEND, sweep.refusal.text))
         lines.append(PlanLine(LineMark.MEND, sweep.refusal.hint, detail=True))
     for fleet in sweep.unmarked:
         lines.append(PlanLine(LineMark.MEND, f"an apply was cut short: {fleet} was never told of this work"))

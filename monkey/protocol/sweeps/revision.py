@@ -35,6 +35,8 @@ class Revision:
     applied: float = 0.0
     #: Why it was applied though it would have been refused; "" for most.
     force: str = ""
+    #: The earlier revision whose content this one brings back; 0 for most.
+    restores: int = 0
     #: Job of this table to the finished job whose result it adopts.
     adopted: dict[str, str] = field(default_factory=dict)
 
@@ -53,6 +55,7 @@ class Revision:
         """Return what `from_json` reads."""
         later: dict[str, Any] = {"applied": self.applied} if self.applied else {}
         later |= {"force": self.force} if self.force else {}
+        later |= {"restores": self.restores} if self.restores else {}
         return later | {
             "sweep": self.sweep,
             "recipe": self.recipe.to_json(),
@@ -84,6 +87,7 @@ class Revision:
             applied=data.get("applied", 0.0),
             # `rollback` is what an earlier version kept instead of a reason.
             force=data.get("force") or ("--rollback" if data.get("rollback") else ""),
+            restores=data.get("restores", 0),
             adopted=data["adopted"],
         )
 

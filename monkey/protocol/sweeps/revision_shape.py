@@ -123,6 +123,7 @@ REVISION = {
     "at": entry_shape.is_time_text,
     "applied": entry_shape.is_moment,
     "force": entry_shape.is_text,
+    "restores": entry_shape.is_count,
     "rollback": entry_shape.is_flag,
     "adopted": entry_shape.is_text_map,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from monkey.errors import ConcurrentApply, KeyMissing
@@ -135,14 +135,15 @@ async def append_order(
     jobs: dict[str, int] | None = None,
     until: float | None = None,
     revision: int | None = None,
+    stamp: Mapping[str, str] | None = None,
 ) -> int:
     """Append pause, resume, cancel, retry or extend after whatever is there; returns its number.
 
     Raises NotFound, SigningError, StoreError; ConcurrentApply where the newest revision is not the one of that number.
 
-    `until`: when it is to expire, seconds since the epoch.
+    `until`: when it is to expire, seconds since the epoch. `stamp`: {"author", "at"}, for people.
     """
-    body: dict[str, Any] = {"kind": kind, "nonce": secrets.token_hex(8)}
+    body: dict[str, Any] = {"kind": kind, "nonce": secrets.token_hex(8), **(stamp or {})}
     body |= {"reason": reason} if reason else {}
     body |= {"jobs": jobs} if jobs else {}
     body |= {} if until is None else {"until": until}

@@ -58,6 +58,10 @@ class SweepState:
     paused: bool = False
     #: Why it was cancelled; None when it was not.
     cancelled: str | None = None
+    #: Who cancelled it; "" where that is not known.
+    cancelled_by: str = ""
+    #: What was applied before a rollback, if the newest revision is one: commits of then want that, and it holds.
+    undone: Revision | None = None
     #: Job to the position in its own log from which its failures count (its last retry).
     retries: dict[str, int] = field(default_factory=dict)
     #: Ends (job, position) that fail_fast or stop_when has acted on: one is acted on once.
@@ -134,10 +138,9 @@ def fold_entry(state: SweepState, order: dict[str, Any]) -> SweepState:
     waived = state.waived or state.goal
     if kind == "cancel":
         cause = (order["cause"][0], order["cause"][1]) if "cause" in order else None
-        return replace(
-            cancel_state(state, order.get("reason", ""), cause, goal=order.get("goal", False)), waived=waived
-        )
-    state = replace(state, cancelled=None, cause=None, goal=False, waived=waived)
+        state = cancel_state(state, order.get("reason", ""), cause, goal=order.get("goal", False))
+        return replace(state, waived=waived, cancelled_by=order.get("author", ""))
+    state = replace(state, cancelled=None, cancelled_by="", cause=None, goal=False, waived=waived)
     if kind == "revision":
         revision = Revision.from_json(order)
         if revision.sweep != state.name:
@@ -145,10 +148,10 @@ def fold_entry(state: SweepState, order: dict[str, Any]) -> SweepState:
         waived = (
             waived and state.revision is not None and state.revision.settings.stop_when == revision.settings.stop_when
         )
-        settings = revision.settings
+        settings, undone = revision.settings, (state.undone or state.revision) if revision.restores else None
         ends = state.can_end_itself or settings.fail_fast or any(rule.sweep for rule in settings.stop_when)
         state = replace(state, revision=revision, revision_at=state.head, waived=waived, expires=revision.expires)
-        state = replace(state, can_end_itself=ends, seen=None)
+        state = replace(state, can_end_itself=ends, seen=None, undone=undone)
         return replace(state, recipes=_add_recipe(state.recipes, revision, state.head))
     if kind == "resume":
         return replace(state, paused=False)

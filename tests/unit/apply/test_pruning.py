@@ -15,8 +15,8 @@ from monkey.plan.digest import compute_plan_digest
 from monkey.plan.saved_plan import dump_saved_plan
 from monkey.protocol.sweeps.sweep_log import append_order, read_sweep
 from monkey.protocol.sweeps.sweep_state import SweepState
+from tests.git_command import git
 from tests.unit.apply.small_project import SPEC, StillFleet, apply, opened
-from tests.unit.apply.test_descent import git
 
 OTHER = SPEC.replace("name: small", "name: other").replace("[1, 2, 3]", "[7, 8, 9]")
 

@@ -12,8 +12,8 @@ from monkey.apply.tree_planning import plan_changes_since, plan_merge_result
 from monkey.errors import PlanError
 from monkey.plan.change import Plan
 from monkey.plan.digest import compute_plan_digest
+from tests.git_command import git
 from tests.unit.apply.small_project import SPEC, apply, opened
-from tests.unit.apply.test_descent import git
 
 
 def commit(root: Path) -> None:

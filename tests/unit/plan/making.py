@@ -48,6 +48,8 @@ class Revision:
     source: str = "specs/digits.yaml"
     author: str = ""
     at: str = ""
+    force: str = ""
+    restores: int = 0
 
 
 def want(jobs: Iterable[Mapping[str, Any]], recipe: Recipe = RECIPE, **options: Any) -> DesiredSweep:

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from monkey.apply.authorship import name_author
 from monkey.apply.execute import execute_plan
 from monkey.apply.history.spec_places import place_specs_in_history
+from monkey.apply.orders import cancel_sweep, resume_sweep
 from monkey.apply.planning import make_plan
 from monkey.apply.world.desired_state import LoadedSpec, desire_specs, list_spec_files, read_specs
 from monkey.errors import SweepRefused
@@ -195,6 +197,30 @@ def test_an_ordinary_plan_asks_git_once_more_than_its_files_do(tmp_path: Path, m
     story.step("edit 3")
     (tmp_path / "bin/calls").unlink()
     assert count_calls(tmp_path, monkeypatch, story) == before + 1
+
+
+def test_cancelled_by_a_person_it_stays_so_for_ci(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(root)
+
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            await cancel_sweep(world, "small", "too dear")
+            story.step("edit 2")
+        monkeypatch.setenv("CI", "true")
+        async with opened(root) as world:
+            refusal = (await apply(world)).plan.sweeps[0].refusal
+            assert refusal is not None and refusal.text == f"stays cancelled by {name_author()}: too dear"
+            state = await read_sweep(world.at, world.keys, world.signers, "small")
+            assert state.head == 2 and state.cancelled == "too dear"
+            monkeypatch.setenv("GITLAB_CI", "true")
+            monkeypatch.setenv("GITLAB_USER_LOGIN", "bob")
+            await resume_sweep(world, "small")
+            assert (await apply(world)).plan.changes
+            state = await read_sweep(world.at, world.keys, world.signers, "small")
+            assert state.cancelled is None and state.revision is not None and state.revision.author == "bob"
+
+    asyncio.run(main())
 
 
 def test_refused_sweep_is_shown_and_left_and_a_reason_changes_it(root: Path) -> None:

@@ -67,6 +67,7 @@ FULL = Revision(
     git={"commit": "abc", "branch": None, "dirty": False, "remote": "r", "pull": 3, "actor": "ada", "run": "https://x"},
     author="ada",
     force="why",
+    restores=2,
     at="2026-01-01T00:00:00+00:00",
     applied=1.7e9,
     adopted={JOBS[0]: "f" * 16},
@@ -82,6 +83,7 @@ WRONG: dict[str, list[Any]] = {
     "at": [1.7e9, "yesterday", "0001-01-01", "9999-12-31T23:59:59", "a\nb"],
     "applied": ["x", NAN, INF, -1, 1e15, 10**400, True],
     "force": [0, None],
+    "restores": [-1, "1", True],
     "rollback": [0],
     "code_files": [[], {"train.py": 1}],
     "git": ["x", {"commit": 1}, {"commit": "abc", "branch": 5}, {"commit": "abc", "dirty": 1}, {"commmit": "abc"}]

@@ -9,13 +9,7 @@ import pytest
 
 from monkey.errors import PlanError
 from monkey.transfer.code.git_trees import find_branch_name, open_merge_base, open_merge_result
-
-
-def git(root: Path, *arguments: str) -> str:
-    """Run git as somebody, and return what it prints."""
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
-    done = subprocess.run(["git", "-C", root, *who, *arguments], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+from tests.git_command import git
 
 
 def commit(root: Path, **files: str) -> str:
