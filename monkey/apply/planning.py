@@ -81,10 +81,16 @@ async def remake_plan(world: World, saved: SavedPlan) -> PlanningResult:
 async def _plan(
     world: World, files: Sequence[Path], keep_stale: Sequence[str], gone: GoneSearch | None, force: str = ""
 ) -> PlanningResult:
+    wanted = await load_specs(world, files)
+    return replace(await plan_loaded_specs(world, wanted, keep_stale, gone, force), files=files)
+
+
+async def load_specs(world: World, files: Sequence[Path]) -> list[LoadedSpec]:
+    """Load the specs of these files, ready to be compared. Raises MonkeyError of every kind."""
     specs = read_specs(world.project, files)
     wanted = desire_specs(world.project, specs, world.bars, await recall_datasets(world, specs))
     check_providers(world.project, wanted)
-    return replace(await plan_loaded_specs(world, wanted, keep_stale, gone, force), files=files)
+    return wanted
 
 
 def plan_without_store(project: Project, specs: Sequence[str]) -> Plan:

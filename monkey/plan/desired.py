@@ -53,3 +53,5 @@ class DesiredSweep:
     equivalences: Sequence[Equivalence] = ()
     #: What the spec's author should hear, though it stops nothing.
     warnings: tuple[str, ...] = ()
+    #: What a plan says of it before all else: that it is a preview, and within which limits; "" for nothing.
+    about: str = ""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from monkey.plan.observed import ObservedProject, ObservedSweep
+from monkey.spec.sweep.sweep_names import parse_preview_name
 
 #: The file name that the sweep of a `monkey run` has in place of a spec's path.
 RUN_SOURCE = "(monkey run)"
-#: How the sweeps of pull requests' previews are called.
-_PREVIEW = re.compile(r"pr-\d+\.")
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def _judge_sweeps(
 ) -> Iterator[tuple[str, ObservedSweep, str]]:
     """Yield the sweeps that are gone, each with why it is not to be cancelled."""
     for name, seen in sorted(observed.sweeps.items()):
-        if name in wanted or seen.applied is None or _has_ended(seen) or _PREVIEW.match(name):
+        if name in wanted or seen.applied is None or _has_ended(seen) or parse_preview_name(name) is not None:
             continue
         then = (seen.applied.git or {}).get("branch")
         if seen.applied.source in ("", RUN_SOURCE) or (branch is not None and then is not None and branch != then):

@@ -13,6 +13,7 @@ from monkey.plan.commits.place import AppliedCommit, CommitAncestry, CurrentComm
 from monkey.plan.desired import DesiredSweep
 from monkey.plan.observed import AppliedRevision, ObservedProject, ObservedSweep
 from monkey.spec.project.project import Project
+from monkey.spec.sweep.sweep_names import parse_preview_name
 from monkey.transfer.code.commit_history import CommitHistory, CommittedContent
 from monkey.transfer.code.git_files import find_work_tree
 
@@ -40,6 +41,8 @@ def _placed(desired: DesiredSweep, seen: ObservedSweep | None, history: SpecHist
     if seen is None or seen.applied is None or (applied := _find_commit(seen)) is None:
         return desired
     now = history.look_from(applied, desired, seen)
+    if parse_preview_name(desired.name) is not None and now.ancestry is not CommitAncestry.DESCENDANT:
+        return desired  # people rewrite the branch of a pull request; only a late run of an older commit is held back
     place = place_commit(applied, now)
     return replace(desired, place=place, misplaced=explain_place(place, applied, now))
 

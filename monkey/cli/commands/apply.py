@@ -14,15 +14,22 @@ from monkey.apply.agent_environment import renew_idle_agents
 from monkey.apply.execute import execute_plan
 from monkey.apply.history.seen_commits import record_seen_commits
 from monkey.apply.planning import PlanningResult, make_plan, read_saved, remake_plan
+from monkey.apply.previews import check_preview, converge_previews, plan_preview
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.world import World
-from monkey.cli.commands.plan import check_prune, keep_stale_option, prune_option
+from monkey.cli.commands.plan import (
+    check_prune,
+    keep_stale_option,
+    preview_option,
+    prune_option,
+    refuse_beside_preview,
+)
 from monkey.cli.exit_codes import INTERRUPTED, UNEXPECTED_PLAN
 from monkey.cli.order_reports import print_order
 from monkey.cli.render.apply_outcome import format_detached
 from monkey.cli.render.plan_lines import format_plan
-from monkey.cli.session import project_file_option, run_in_world
+from monkey.cli.session import find_project, project_file_option, run_in_world
 from monkey.cli.terminal.prompts import ask_consent
 from monkey.cli.terminal.text import detect_terminal, flatten_text
 from monkey.cli.watching import watch_to_end
@@ -47,6 +54,8 @@ class ApplyOrder:
     prune: bool = False
     #: The digest of the plan that was agreed to.
     expect: str | None = None
+    #: The pull request that is previewed.
+    preview: int | None = None
     #: Sweeps that are applied and at work: from here on an interrupt only detaches.
     watched: list[str] = field(default_factory=list)
 
@@ -72,6 +81,7 @@ def _check_form(context: click.Context, parameter: click.Parameter, digest: str 
     default="",
     help="Change sweeps that are refused, too: from an older commit, or another branch. The reason is kept.",
 )
+@preview_option
 @keep_stale_option
 @prune_option
 @click.option(
@@ -86,6 +96,7 @@ def apply_command(
     yes: bool,
     detach: bool,
     force: str,
+    preview: int | None,
     keep_stale: tuple[str, ...],
     prune: bool,
     expect: str | None,
@@ -97,7 +108,13 @@ def apply_command(
     the one that --expect names.
     """
     check_prune(specs, prune=prune)
-    order = ApplyOrder(specs, keep_stale, yes, detach, force, prune, expect)
+    order = ApplyOrder(specs, keep_stale, yes, detach, force, prune, expect, preview)
+    if preview is not None:
+        saved = any(spec.endswith(".json") for spec in specs)
+        refuse_beside_preview(
+            **{"--keep-stale": keep_stale, "--prune": prune, "--expect": expect, "--force": force, "PLAN.json": saved}
+        )
+        check_preview(find_project(), preview)
     try:
         return run_in_world(lambda world: _apply(world, order), reports=True)
     except KeyboardInterrupt:
@@ -110,7 +127,8 @@ def apply_command(
 async def _apply(world: World, order: ApplyOrder) -> int:
     for fleet in world.local_fleets:
         fleet.prepare()
-    planned = await _planned(world, order)
+    preview = await plan_preview(world, order.preview, order.specs) if order.preview is not None else None
+    planned = preview.planned if preview is not None else await _planned(world, order)
     if order.expect is not None:
         _check_expected(planned.plan, order.expect)
     if planned.plan.changes:
@@ -122,7 +140,12 @@ async def _apply(world: World, order: ApplyOrder) -> int:
     await renew_idle_agents(world, planned.plan, print_order)
     if planned.plan.changes:
         await execute_plan(world, planned.plan, planned.wanted, print_order)
-    if world.store is not None:
+    if preview is not None:
+        await converge_previews(world, preview)
+        if not planned.wanted:
+            click.echo("Nothing to preview: the sweeps of these specs have all of their jobs.")
+            return 0
+    elif world.store is not None:
         await _record_seen(world, planned)
     at_work = [sweep.name for sweep in planned.plan.accepted if find_remaining_work(sweep).count]
     code = await _finish(world, planned, order, at_work)
@@ -195,8 +218,11 @@ def _warn(plan: Plan) -> None:
 
 
 def _confirm(planned: PlanningResult, order: ApplyOrder) -> None:
-    """Ask before running jobs are stopped, whose work since the last checkpoint is lost, and before money is spent."""
-    if order.yes or order.expect is not None:
+    """Ask before running jobs are stopped, whose work since the last checkpoint is lost, and before money is spent.
+
+    A preview stops none but its own jobs, and its cost is within `previews:` of monkey.yaml: that is consent.
+    """
+    if order.yes or order.expect is not None or (order.preview is not None and not planned.plan.uprooted):
         return
     costs = {part.fleet: part.cost for part in planned.plan.rented if part.cost}
     asked = [("stop", stopped)] if (stopped := _stopped(planned.plan)) else []

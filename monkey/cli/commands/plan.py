@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from monkey.apply.planning import PlanningResult, make_plan, plan_without_store
+from monkey.apply.previews import check_preview, plan_preview
 from monkey.apply.tree_planning import plan_changes_since, plan_merge_result
 from monkey.atomic_write import write_atomically
 from monkey.ci_run import read_ci_run
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: What a saved plan is called, or ends in, where code is: such files are left out of snapshots.
 PLAN = "plan.json"
+#: Number of a pull request at most.
+_MAX_PULL = 10**9
 
 #: `plan` and `apply` alike.
 keep_stale_option = click.option(
@@ -35,6 +38,14 @@ keep_stale_option = click.option(
     metavar="KIND",
     multiple=True,
     help="Keep results that are stale only for this reason (code, command, env, …); `nothing` gives up adopted ones.",
+)
+
+#: `plan` and `apply` alike.
+preview_option = click.option(
+    "--preview",
+    metavar="NUMBER",
+    type=click.IntRange(1, _MAX_PULL),
+    help="Of each changed sweep, run some jobs for this pull request, within `previews:` of monkey.yaml.",
 )
 
 
@@ -58,6 +69,7 @@ prune_option = click.option("--prune", is_flag=True, help="Cancel sweeps whose s
     "--changed-since", "since", metavar="REF", help="Plan only specs that differ from where this branch left REF."
 )
 @click.option("--onto", metavar="REF", help="Plan what a merge of this commit into REF would be.")
+@preview_option
 @keep_stale_option
 @prune_option
 @project_file_option
@@ -71,6 +83,7 @@ def plan_command(
     no_store: bool,
     since: str | None,
     onto: str | None,
+    preview: int | None,
     keep_stale: tuple[str, ...],
     prune: bool,
 ) -> int:
@@ -85,11 +98,19 @@ def plan_command(
     if no_store:
         _check_alone(
             **{"-o": output, "--detailed-exitcode": detailed_exitcode, "--keep-stale": keep_stale, "--prune": prune},
-            **{"--changed-since": since, "--onto": onto},
+            **{"--changed-since": since, "--onto": onto, "--preview": preview},
         )
         plan = plan_without_store(find_project(), specs)
         click.echo(_shown(plan, as_json=as_json, as_markdown=markdown, everything=everything))
         return 0
+    if preview is not None:
+        refuse_beside_preview(
+            **{"-o": output, "--keep-stale": keep_stale, "--prune": prune, "--changed-since": since, "--onto": onto}
+        )
+        check_preview(find_project(), preview)
+        shown = run_in_world(lambda world: plan_preview(world, preview, specs), remember=False)
+        click.echo(_shown(shown.planned.plan, as_json=as_json, as_markdown=markdown, everything=everything))
+        return 2 if detailed_exitcode and shown.changes else 0
     check_prune(specs, prune=prune)
     given = {"--changed-since": since, "--onto": onto, "names of specs": specs, "-o": output}
     if since is not None or onto is not None:
@@ -124,6 +145,12 @@ def check_prune(specs: Sequence[str], *, prune: bool) -> None:
     """Raise UsageError for `--prune` in a plan for some specs, which says nothing of the others."""
     if prune and specs:
         raise click.UsageError("--prune and names of specs exclude each other: it looks for sweeps without any spec")
+
+
+def refuse_beside_preview(**others: object) -> None:
+    """Raise UsageError for options that a preview does not have."""
+    if given := [name for name, value in others.items() if value]:
+        raise click.UsageError(f"--preview and {given[0]} exclude each other: a preview is planned where it is applied")
 
 
 def _check_alone(**others: object) -> None:

@@ -9,6 +9,7 @@ from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.commits.place import Refusal
 from monkey.plan.explain import find_setting_changes
 from monkey.plan.observed import AppliedRevision
+from monkey.plan.preview.preview_ends import is_preview_end
 
 _FORCE = "`monkey apply --force REASON`"
 
@@ -33,6 +34,8 @@ def refuse_sweep(sweep: SweepPlan, force: str = "", *, unattended: bool = False)
 def _hold_cancelled(sweep: SweepPlan) -> Refusal | None:
     seen = sweep.observed
     if seen is None or seen.cancelled is None or seen.pruned or not seen.cancelled_by_person:
+        return None
+    if is_preview_end(sweep.name, seen.cancelled):
         return None
     by = f" by {seen.cancelled_by}" if seen.cancelled_by else ""
     why = "" if seen.cancelled == "cancelled" else f": {seen.cancelled}"  # what it is where no reason was given

@@ -65,8 +65,9 @@ _KEPT_STATES = ("succeeded", "running", "queued", "stopped", "failed", "adopted"
 
 def format_sweep_plan(sweep: SweepPlan, limit: int = 8) -> list[PlanLine]:
     """Return the lines of one sweep; `limit` bounds those that list the jobs of one lot."""
-    lines = []
-    table, applied = sweep.desired.table, sweep.observed.applied if sweep.observed else None
+    table, about = sweep.desired.table, sweep.desired.about
+    lines = [PlanLine(LineMark.NOTE, about)] if about else []
+    applied = sweep.observed.applied if sweep.observed else None
     before = applied.table if applied else None
     for mark, rows in ((LineMark.NEW, sweep.jobs.new), (LineMark.UNKNOWN, sweep.jobs.unknown)):
         lines += [PlanLine(mark, text) for text in describe_jobs(table, rows, limit, before=before)]

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from monkey.spec.project import influx_settings, notify, provider, store_url
+from monkey.spec.project import influx_settings, notify, preview_limits, provider, store_url
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.spec.project.notify import NotifyChannel
+from monkey.spec.project.preview_limits import PreviewLimits
 from monkey.spec.project.provider import STORE_NAME_PATTERN, Provider
 from monkey.spec.yaml import document
 from monkey.spec.yaml.mistakes import Mistake, describe_value, suggest_word
@@ -22,7 +23,8 @@ STORE_VARIABLE = "MONKEY_STORE"
 _PLANNED_KEYS = {
     "secrets": "name them in specs; values come from the environment, or from ~/.config/monkey/secrets",
 }
-_KEYS = ("project", "store", "providers", "metrics", "notify", "git")
+_DEFAULT_PROVIDERS: Mapping[str, Any] = {"local": None}
+_KEYS = ("project", "store", "providers", "metrics", "notify", "git", "previews")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Project:
     notify: tuple[NotifyChannel, ...] = ()
     #: The branch that specs are merged into, and applied from; "" for the one that the remote calls its own.
     git_branch: str = ""
+    #: What pull requests may run before they are merged; None for nothing.
+    previews: PreviewLimits | None = None
     #: The file that says so, in place of the repository's monkey.yaml; None for that one.
     file: Path | None = None
     #: Keys of monkey.yaml whose values a user chose and no repository, with the words for how.
@@ -97,7 +101,8 @@ def _is_blank(text: str) -> bool:
 
 
 def _make_project(data: Mapping[str, Any], root: Path) -> Project:
-    providers = {name: provider.parse_provider(raw) for name, raw in data.get("providers", {"local": None}).items()}
+    named = data.get("providers", _DEFAULT_PROVIDERS)
+    providers = {name: provider.parse_provider(raw) for name, raw in named.items()}
     name, store = data.get("project", _default_name(root)), store_url.resolve_store_url(data.get("store"), root)
     return Project(
         root,
@@ -107,6 +112,7 @@ def _make_project(data: Mapping[str, Any], root: Path) -> Project:
         influx_settings.parse_influx_settings(data.get("metrics")),
         notify.parse_notify_channels(data.get("notify")),
         data.get("git", {}).get("branch", ""),
+        preview_limits.parse_preview_limits(data.get("previews"), named),
     )
 
 
@@ -131,6 +137,8 @@ def _find_mistakes(data: Mapping[str, Any]) -> list[Mistake]:
         found += notify.find_notify_mistakes(data["notify"])
     if "git" in data:
         found += _find_git_mistakes(data["git"])
+    if "previews" in data:
+        found += preview_limits.find_preview_mistakes(data["previews"], data.get("providers", _DEFAULT_PROVIDERS))
     return found
 
 

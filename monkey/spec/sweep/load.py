@@ -14,10 +14,11 @@ from monkey.spec.job.equivalences import Equivalence
 from monkey.spec.project.provider import Provider
 from monkey.spec.project_paths import resolve_in_project
 from monkey.spec.sweep.future_fields import remove_planned_fields
-from monkey.spec.sweep.models import SWEEP_NAME_PATTERN, Spec
+from monkey.spec.sweep.models import Spec
 from monkey.spec.sweep.partial_validation import ValidPart, extract_valid_part
 from monkey.spec.sweep.pydantic_errors import explain_pydantic_errors
 from monkey.spec.sweep.spec_validation import SpecChecks
+from monkey.spec.sweep.sweep_names import SWEEP_NAME_PATTERN
 from monkey.spec.yaml import document
 from monkey.spec.yaml.mistakes import Mistake, describe_value
 

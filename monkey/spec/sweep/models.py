@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -14,6 +13,7 @@ from monkey.spec.job.recipe import BUILD_TIMEOUT_SECONDS, JobResources, MetricTa
 from monkey.spec.job.stop_when import StopRule, parse_stop_rules
 from monkey.spec.parameters.parameters import Parameter, parse_parameters
 from monkey.spec.sweep.datasets import parse_datasets
+from monkey.spec.sweep.sweep_names import SWEEP_NAME_PATTERN, parse_sweep_name
 from monkey.spec.yaml import environment_names
 from monkey.spec.yaml.document import YamlDocument
 from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, make_mistake_error
@@ -21,15 +21,6 @@ from monkey.spec.yaml.units import parse_duration, parse_size
 
 #: Jobs of one sweep; also draws of a random search.
 MAX_JOBS = 5_000_000
-
-SWEEP_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
-
-
-def _parse_sweep_name(raw: Any) -> str:
-    if not isinstance(raw, str) or not SWEEP_NAME_PATTERN.match(raw):
-        hint = "use letters, digits, '.', '_' and '-', at most 63, first a letter or digit"
-        raise make_mistake_error(f"expected a name, found {describe_value(raw)}", hint)
-    return raw
 
 
 def _parse_word(raw: Any, what: str) -> str:
@@ -216,7 +207,7 @@ class EnvironmentFields(_Model):
 class Spec(_Model):
     """One sweep, as its file says it."""
 
-    name: Annotated[str, PlainValidator(_parse_sweep_name)]
+    name: Annotated[str, PlainValidator(parse_sweep_name)]
     command: Annotated[str | list[str], PlainValidator(_parse_command)]
     method: Literal["grid", "random"] = "grid"
     parameters: Annotated[dict[str, Parameter], PlainValidator(parse_parameters)] = Field(default_factory=dict)

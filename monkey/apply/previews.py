@@ -1,0 +1,192 @@
+"""Previews of pull requests: planned within the project's limits, and ended with their pull request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from monkey.apply.orders import OrderOutcome, cancel_sweep, resume_sweep
+from monkey.apply.planning import PlanningResult, load_specs, plan_loaded_specs
+from monkey.apply.world.desired_state import list_spec_files
+from monkey.apply.world.world import World
+from monkey.ci_run import is_ci, read_ci_run
+from monkey.errors import MonkeyError, PlanError
+from monkey.plan.change import FleetPlan, Plan
+from monkey.plan.cost import compute_worst_cost, format_dollars, sum_costs
+from monkey.plan.observed import ObservedSweep
+from monkey.plan.preview.capped_sweep import limit_sweep
+from monkey.plan.preview.preview_ends import LEFT_OUT, explain_closed_pull
+from monkey.protocol.status.store_snapshot import StoreSnapshot
+from monkey.spec.project.preview_limits import PreviewLimits
+from monkey.spec.project.project import PROJECT_FILE, Project
+from monkey.spec.sweep.sweep_names import parse_preview_name
+
+
+@dataclass(frozen=True)
+class PreviewPlan:
+    """The plan of a pull request's previews."""
+
+    pull: int
+    planned: PlanningResult
+    #: Previews of earlier commits that are to be cancelled, as the pull request no longer changes their sweeps.
+    outdated: tuple[str, ...] = ()
+    #: Previews that ended with their pull request, which is open again.
+    closed: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Return whether there is anything to apply."""
+        return self.planned.plan.changes or bool(self.outdated or self.closed)
+
+
+def check_preview(project: Project, pull: int) -> None:
+    """Raise MonkeyError where nothing may be previewed here: no limits are set, or by the branch that they bind.
+
+    The author of monkey.yaml sets the limits: in CI, it must be one that the pull request did not bring.
+    """
+    if is_ci():
+        file, own = project.file, (project.root / PROJECT_FILE).resolve()
+        if file is None or file.resolve() == own:
+            raise MonkeyError(
+                "expected the base's monkey.yaml for a preview in CI, found that of the pull request, which would set "
+                "its own limits",
+                hint=f"`git show origin/main:{PROJECT_FILE} > /tmp/base.yaml`, and add --project-file /tmp/base.yaml",
+            )
+        run = read_ci_run()
+        if run is not None and run.pull not in (None, pull):
+            raise MonkeyError(
+                f"expected --preview {run.pull}, as this run of CI is about that pull request, found --preview {pull}",
+                hint="each pull request previews itself",
+            )
+    _read_limits(project)
+
+
+def _read_limits(project: Project) -> PreviewLimits:
+    if project.previews is None:
+        raise MonkeyError(
+            f"{project.file or PROJECT_FILE}: expected `previews:`, which sets the limits of previews, found none",
+            hint="add a line to monkey.yaml of the base: previews: {jobs: 8, max_concurrent_jobs: 2, expires: 4h}",
+        )
+    run = read_ci_run()
+    # Of another repository, where no one who may write here has looked at what would read the secrets.
+    return replace(project.previews, secrets=()) if run is not None and run.fork else project.previews
+
+
+async def plan_preview(world: World, pull: int, specs: Sequence[str]) -> PreviewPlan:
+    """Plan a pull request's previews of the named spec files (none: all of the project's).
+
+    A spec whose sweep has all its jobs has no preview. Raises MonkeyError of every kind.
+    """
+    check_preview(world.project, pull)
+    limits, files = _read_limits(world.project), list_spec_files(world.project, specs)
+    wanted, now = await load_specs(world, files), time.time()
+    snapshot = None if world.store is None else await world.reader().read()
+    capped = []
+    for want in wanted:
+        desired = limit_sweep(want.desired, pull, limits, _list_jobs(snapshot, want.desired.name), now)
+        capped += [replace(want, desired=desired)] if desired is not None else []
+    planned = replace(await plan_loaded_specs(world, capped, ()), files=files)
+    check_preview_cost(world.project, limits, planned.plan)
+    names = {want.desired.name for want in capped}
+    outdated = () if specs else tuple(name for name in _list_active(snapshot, {pull}.__contains__) if name not in names)
+    told = [f"{name}: {LEFT_OUT}, so it is cancelled" for name in outdated]
+    closed = tuple(
+        sweep.name for sweep in planned.plan.sweeps if not sweep.revises and _is_closed(sweep.observed, pull)
+    )
+    told += [f"{name}: pull request {pull} is open again, so it continues" for name in closed]
+    planned = replace(planned, plan=replace(planned.plan, warnings=(*planned.plan.warnings, *told)))
+    return PreviewPlan(pull, planned, outdated, closed)
+
+
+def _list_jobs(snapshot: StoreSnapshot | None, sweep: str) -> frozenset[str]:
+    """Return the jobs that a sweep does not lack: those that it has, and those that another one has finished.
+
+    Previews do not count: each push is to run the same jobs of a matrix, and not others each time.
+    """
+    found = set[str]()
+    for name, view in snapshot.sweeps.items() if snapshot is not None else ():
+        if name == sweep:
+            found.update(view.ids)
+        elif parse_preview_name(name) is None:
+            found |= snapshot.succeeded.intersection(view.ids) if snapshot is not None else frozenset()
+    return frozenset(found)
+
+
+def _list_active(snapshot: StoreSnapshot | None, chosen: Callable[[int], bool]) -> list[str]:
+    """Return the previews of the chosen pull requests that have jobs left, and have not ended."""
+    found = []
+    for name, view in snapshot.sweeps.items() if snapshot is not None else ():
+        pull, state = parse_preview_name(name), view.state
+        ended = state.revision is None or state.cancelled is not None or view.over or not view.unfinished
+        if pull is not None and chosen(pull) and not ended:
+            found.append(name)
+    return sorted(found)
+
+
+def _is_closed(seen: ObservedSweep | None, pull: int) -> bool:
+    return seen is not None and seen.cancelled == explain_closed_pull(pull) and not seen.over and seen.unfinished > 0
+
+
+def check_preview_cost(project: Project, limits: PreviewLimits, plan: Plan) -> None:
+    """Raise PlanError where rented machines may cost more for these previews than the project allows.
+
+    Each job may need a machine of its own until the last preview ends. Where machines would stay for longer, all of
+    their fleet count.
+    """
+    if limits.max_cost is None:
+        return
+    costs = []
+    for part in plan.fleets:
+        cloud = project.providers[part.fleet].cloud
+        jobs, until = _count_preview_work(plan, part)
+        if cloud is None or not jobs:
+            continue
+        longer = part.cost is not None and part.cost.longer
+        machines = cloud.max_instances if longer else min(cloud.max_instances, jobs)
+        costs.append(compute_worst_cost(replace(cloud, max_instances=machines), until, plan.at))
+    total = sum_costs(costs)
+    if total is None or total > limits.max_cost:
+        found = "a price that is unknown" if total is None else format_dollars(total)
+        raise PlanError(
+            f"expected previews that cost at most {format_dollars(limits.max_cost)} (max_cost of previews), "
+            f"found {found}: {'; '.join(cost.words() for cost in costs)}",
+            hint="let previews run fewer jobs, or end earlier, or cost more: `previews:` in monkey.yaml of the base",
+        )
+
+
+def _count_preview_work(plan: Plan, part: FleetPlan) -> tuple[int, float]:
+    """Return how many jobs a fleet may run for the plan's sweeps, and when the last of these expires."""
+    mine = [sweep for sweep in plan.sweeps if part.fleet in sweep.desired.settings.providers and sweep.jobs.unfinished]
+    ends = [end for sweep in mine if (end := sweep.expires(plan.at)) is not None]
+    return sum(sweep.jobs.unfinished for sweep in mine), max(ends, default=plan.at)
+
+
+async def converge_previews(world: World, preview: PreviewPlan) -> list[OrderOutcome]:
+    """Cancel the previews that are outdated, and resume those that were closed. Raises StoreError, SigningError."""
+    done = [await cancel_sweep(world, name, LEFT_OUT) for name in preview.outdated]
+    # What they may cost was checked against the limit, which is the consent.
+    return done + [await resume_sweep(world, name, lambda costs: None) for name in preview.closed]
+
+
+async def end_previews(world: World, open_pulls: Collection[int]) -> list[OrderOutcome]:
+    """Cancel all previews of pull requests that are not open, and return those that had jobs left.
+
+    Raises StoreError, SigningError.
+    """
+    return await _end_previews(world, lambda pull: pull not in open_pulls)
+
+
+async def end_preview(world: World, pull: int) -> list[OrderOutcome]:
+    """Cancel the previews of a pull request that was closed; return and raise as `end_previews` does."""
+    return await _end_previews(world, lambda other: other == pull)
+
+
+async def _end_previews(world: World, chosen: Callable[[int], bool]) -> list[OrderOutcome]:
+    names = _list_active(await world.reader().read(), chosen) if world.store is not None else []
+    done = []
+    for name in names:
+        pull = parse_preview_name(name)
+        assert pull is not None
+        done.append(await cancel_sweep(world, name, explain_closed_pull(pull)))
+    return [outcome for outcome in done if outcome.changed]

@@ -1,0 +1,1 @@
+"""What a pull request's preview runs of a sweep: which jobs, and within which limits."""
