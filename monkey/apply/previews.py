@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from monkey.apply.execute import Say, execute_plan
 from monkey.apply.orders import OrderOutcome, cancel_sweep, resume_sweep
 from monkey.apply.planning import PlanningResult, load_specs, plan_loaded_specs
-from monkey.apply.world.desired_state import list_spec_files
+from monkey.apply.world.desired_state import LoadedSpec, list_spec_files
 from monkey.apply.world.world import World
 from monkey.ci_run import is_ci, read_ci_run
 from monkey.errors import MonkeyError, PlanError
 from monkey.plan.change import FleetPlan, Plan
+from monkey.plan.commits.refusals import check_refusals
 from monkey.plan.cost import compute_worst_cost, format_dollars, sum_costs
 from monkey.plan.observed import ObservedSweep
 from monkey.plan.preview.capped_sweep import limit_sweep
@@ -62,7 +65,7 @@ def check_preview(project: Project, pull: int) -> None:
     _read_limits(project)
 
 
-def _read_limits(project: Project) -> PreviewLimits:
+def _read_limits(project: Project, *, is_fork: bool = False) -> PreviewLimits:
     if project.previews is None:
         raise MonkeyError(
             f"{project.file or PROJECT_FILE}: expected `previews:`, which sets the limits of previews, found none",
@@ -70,33 +73,71 @@ def _read_limits(project: Project) -> PreviewLimits:
         )
     run = read_ci_run()
     # Of another repository, where no one who may write here has looked at what would read the secrets.
-    return replace(project.previews, secrets=()) if run is not None and run.fork else project.previews
+    is_fork = is_fork or (run is not None and run.fork)
+    return replace(project.previews, secrets=()) if is_fork else project.previews
 
 
-async def plan_preview(world: World, pull: int, specs: Sequence[str]) -> PreviewPlan:
+async def plan_preview(world: World, pull: int, specs: Sequence[str], *, is_fork: bool = False) -> PreviewPlan:
     """Plan a pull request's previews of the named spec files (none: all of the project's).
 
-    A spec whose sweep has all its jobs has no preview. Raises MonkeyError of every kind.
+    A spec whose sweep has all its jobs has no preview. One that may not be previewed is left out, with a warning,
+    unless it is named, or the only one. `is_fork`: the branch is of another repository; in CI that is known.
+    Raises MonkeyError of every kind.
     """
     check_preview(world.project, pull)
-    limits, files = _read_limits(world.project), list_spec_files(world.project, specs)
-    wanted, now = await load_specs(world, files), time.time()
+    limits, files = _read_limits(world.project, is_fork=is_fork), list_spec_files(world.project, specs)
+    wanted = await load_specs(world, files)
     snapshot = None if world.store is None else await world.reader().read()
-    capped = []
-    for want in wanted:
-        desired = limit_sweep(want.desired, pull, limits, _list_jobs(snapshot, want.desired.name), now)
-        capped += [replace(want, desired=desired)] if desired is not None else []
-    planned = replace(await plan_loaded_specs(world, capped, ()), files=files)
+    there, active = partial(_list_jobs, snapshot), _list_active(snapshot, {pull}.__contains__)
+    limited, told = _limit_sweeps(wanted, pull, limits, there, strict=bool(specs))
+    names = {want.desired.name for want in limited}
+    room = max(0, limits.sweeps - (len({*active} - names) if specs else 0))
+    if left := [want.desired.name for want in limited[room:]]:
+        told.append(f"{', '.join(left)}: left out, as a pull request previews at most {limits.sweeps} sweeps at once")
+    names -= {*left}
+    planned = await plan_loaded_specs(world, limited[:room], ())
     check_preview_cost(world.project, limits, planned.plan)
-    names = {want.desired.name for want in capped}
-    outdated = () if specs else tuple(name for name in _list_active(snapshot, {pull}.__contains__) if name not in names)
-    told = [f"{name}: {LEFT_OUT}, so it is cancelled" for name in outdated]
-    closed = tuple(
-        sweep.name for sweep in planned.plan.sweeps if not sweep.revises and _is_closed(sweep.observed, pull)
-    )
+    outdated = () if specs else tuple(name for name in active if name not in names)
+    closed = [one.name for one in planned.plan.sweeps if not one.revises and _is_closed(one.observed, pull)]
+    told += [f"{name}: {LEFT_OUT}, so it is cancelled" for name in outdated]
     told += [f"{name}: pull request {pull} is open again, so it continues" for name in closed]
-    planned = replace(planned, plan=replace(planned.plan, warnings=(*planned.plan.warnings, *told)))
-    return PreviewPlan(pull, planned, outdated, closed)
+    plan = replace(planned.plan, warnings=(*planned.plan.warnings, *told))
+    return PreviewPlan(pull, replace(planned, plan=plan, files=files), outdated, tuple(closed))
+
+
+def _limit_sweeps(
+    wanted: Sequence[LoadedSpec],
+    pull: int,
+    limits: PreviewLimits,
+    there: Callable[[str], Collection[str]],
+    *,
+    strict: bool,
+) -> tuple[list[LoadedSpec], list[str]]:
+    """Return the previews of these sweeps, and words for those that may not be previewed."""
+    now, limited, refused = time.time(), list[LoadedSpec](), list[PlanError]()
+    for want in wanted:
+        try:
+            desired = limit_sweep(want.desired, pull, limits, there(want.desired.name), now)
+        except PlanError as error:
+            refused.append(error)
+        else:
+            limited += [replace(want, desired=desired)] if desired is not None else []
+    if refused and (strict or not limited):
+        raise refused[0]
+    return limited, [f"left out: {error.message}" for error in refused]
+
+
+async def apply_preview(
+    world: World, pull: int, specs: Sequence[str], say: Say, *, is_fork: bool = False
+) -> PreviewPlan:
+    """Plan and apply a pull request's previews, and report each step to `say`; see `plan_preview`, `execute_plan`."""
+    preview = await plan_preview(world, pull, specs, is_fork=is_fork)
+    check_refusals(preview.planned.plan)
+    if preview.planned.plan.changes:
+        await world.begin()
+        await execute_plan(world, preview.planned.plan, preview.planned.wanted, say)
+    await converge_previews(world, preview)
+    return preview
 
 
 def _list_jobs(snapshot: StoreSnapshot | None, sweep: str) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from monkey.spec.sweep.sweep_names import parse_preview_name
 
 #: Of a spec that a later commit of the pull request no longer changes.
-LEFT_OUT = "the pull request no longer changes it"
+LEFT_OUT = "the pull request no longer previews it"
 
 
 def explain_closed_pull(pull: int) -> str:

@@ -11,10 +11,10 @@ from monkey.spec.yaml.environment_names import VARIABLE_NAME_PATTERN, is_system_
 from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, suggest_word
 from monkey.spec.yaml.units import format_duration, parse_duration
 
-_KEYS = ("jobs", "max_concurrent_jobs", "expires", "providers", "max_cost", "secrets")
+_KEYS = ("sweeps", "jobs", "max_concurrent_jobs", "expires", "providers", "max_cost", "secrets")
 _EXAMPLE = "write previews: {jobs: 8, max_concurrent_jobs: 2, expires: 4h}"
-#: Jobs of one preview: a look at the extremes of a matrix, and no sweep.
-_MOST_JOBS = 256
+#: Jobs of one preview, and previews of one pull request: a look at the extremes of a matrix, and no sweep.
+_MOST = 256
 #: Seconds.
 _DEFAULT_EXPIRES_SECONDS, _MAX_EXPIRES_SECONDS = 4 * 3600.0, 7 * 86400.0
 #: USD.
@@ -23,8 +23,10 @@ _MOST_COST = 1e6
 
 @dataclass(frozen=True)
 class PreviewLimits:
-    """The limits of each preview, as the project sets them."""
+    """The limits of each pull request's previews, as the project sets them."""
 
+    #: Sweeps that are previewed at the same time: a branch that adds specs must not multiply the other limits.
+    sweeps: int = 4
     #: Jobs of one sweep's preview, and how many of them run at once.
     jobs: int = 8
     max_concurrent_jobs: int = 2
@@ -48,6 +50,7 @@ def parse_preview_limits(raw: Mapping[str, Any] | None, providers: Mapping[str, 
     plain = PreviewLimits()
     free = [name for name, body in providers.items() if not _is_rented(body)]
     return PreviewLimits(
+        raw.get("sweeps", plain.sweeps),
         raw.get("jobs", plain.jobs),
         raw.get("max_concurrent_jobs", plain.max_concurrent_jobs),
         parse_duration(raw.get("expires", plain.expires)),
@@ -72,9 +75,9 @@ def _find_limit_mistakes(raw: Mapping[str, Any], known: Mapping[str, Any]) -> It
             yield Mistake(
                 (key,), f"unknown key {key!r} of previews", suggest_word(str(key), _KEYS, "keys"), on_key=True
             )
-    for key in ("jobs", "max_concurrent_jobs"):
-        if key in raw and not (type(raw[key]) is int and 1 <= raw[key] <= _MOST_JOBS):
-            message = f"expected a whole number from 1 to {_MOST_JOBS}, found {describe_value(raw[key])}"
+    for key in ("sweeps", "jobs", "max_concurrent_jobs"):
+        if key in raw and not (type(raw[key]) is int and 1 <= raw[key] <= _MOST):
+            message = f"expected a whole number from 1 to {_MOST}, found {describe_value(raw[key])}"
             yield Mistake((key,), message, f"write {key}: {getattr(PreviewLimits(), key)}")
     if "max_cost" in raw and not _is_amount(raw["max_cost"]):
         message = f"expected USD, more than 0 and below {_MOST_COST:,.0f}, found {describe_value(raw['max_cost'])}"

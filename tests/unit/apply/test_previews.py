@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.execute import execute_plan
 from monkey.apply.orders import cancel_sweep, pause_sweep
-from monkey.apply.previews import PreviewPlan, check_preview, converge_previews, end_preview, end_previews, plan_preview
+from monkey.apply.previews import PreviewPlan, apply_preview, check_preview, end_preview, end_previews, plan_preview
 from monkey.apply.world.world import World
+<<<<<<< HEAD
 from monkey.errors import MonkeyError, PlanError, SweepRefused
 from monkey.plan.commits.refusals import check_refusals
+=======
+from monkey.errors import MonkeyError, NotADescendant, PlanError
+>>>>>>> e86cc78 (A branch that adds specs multiplies no limit of previews, and a spec that may not be previewed holds up no other)
 from monkey.protocol.sweeps.sweep_log import read_sweep
 from monkey.spec.project.project import load_project
 from tests.unit.apply.paper import renting, write_rented
@@ -43,6 +46,7 @@ def write_spec(root: Path, name: str, more: str = "", rates: str = "[1, 2, 3]") 
 
 
 async def preview(world: World, pull: int, *specs: str) -> PreviewPlan:
+<<<<<<< HEAD
     """Plan and apply previews, as the verb does."""
     made = await plan_preview(world, pull, specs)
     check_refusals(made.planned.plan)
@@ -50,6 +54,10 @@ async def preview(world: World, pull: int, *specs: str) -> PreviewPlan:
     await execute_plan(world, made.planned.plan, made.planned.wanted, lambda what, done: None)
     await converge_previews(world, made)
     return made
+=======
+    """Plan and apply previews."""
+    return await apply_preview(world, pull, specs, lambda what, done: None)
+>>>>>>> e86cc78 (A branch that adds specs multiplies no limit of previews, and a spec that may not be previewed holds up no other)
 
 
 async def cancelled(world: World) -> dict[str, str | None]:
@@ -121,8 +129,43 @@ def test_a_sweep_that_the_pull_request_no_longer_changes_is_previewed_no_longer(
             named = await preview(world, 12, str(project / "specs/small.yaml"))
             assert not named.outdated  # what was not asked about is left alone
             made = await preview(world, 12)
-            assert made.outdated == ("pr-12.other",) and "no longer changes it" in made.planned.plan.warnings[0]
+            assert made.outdated == ("pr-12.other",) and "no longer previews it" in made.planned.plan.warnings[0]
             assert {name for name, why in (await cancelled(world)).items() if why} == {"pr-12.other"}
+
+    asyncio.run(main())
+
+
+def test_a_branch_of_many_specs_multiplies_no_limit(project: Path) -> None:
+    (project / "monkey.yaml").write_text(LIMITS.replace("jobs: 2", "sweeps: 2, jobs: 2", 1))
+    for name in "abcd":
+        write_spec(project, name)
+    (project / "specs" / "small.yaml").unlink()
+    spec = {name: str(project / f"specs/{name}.yaml") for name in "abcd"}
+
+    async def main() -> None:
+        async with opened(project) as world:
+            assert rates(await preview(world, 12, spec["d"])) == {"pr-12.d": [1, 3]}
+            named = await preview(world, 12, spec["b"], spec["c"])
+            assert rates(named).keys() == {"pr-12.b"}
+            said = "pr-12.c: left out, as a pull request previews at most 2 sweeps at once"
+            assert named.planned.plan.warnings == (said,)
+            both = await preview(world, 12)
+            assert rates(both).keys() == {"pr-12.a", "pr-12.b"} and both.outdated == ("pr-12.d",)
+            assert rates(await preview(world, 13)).keys() == {"pr-13.a", "pr-13.b"}  # each has its own
+
+    asyncio.run(main())
+
+
+def test_a_spec_that_may_not_be_previewed_holds_up_no_other(project: Path) -> None:
+    write_spec(project, "other", "secrets: [OTHER]\n")
+
+    async def main() -> None:
+        async with opened(project) as world:
+            made = await plan_preview(world, 12, ())
+            assert rates(made).keys() == {"pr-12.small"}
+            assert made.planned.plan.warnings[0].startswith("left out: specs/other.yaml: expected no secret but")
+            with pytest.raises(PlanError, match="found OTHER"):
+                await plan_preview(world, 12, [str(project / "specs")])
 
     asyncio.run(main())
 

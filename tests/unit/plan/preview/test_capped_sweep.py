@@ -18,7 +18,7 @@ from monkey.spec.job.recipe import SweepSettings
 from monkey.spec.project.preview_limits import PreviewLimits
 from tests.unit.plan.making import grid, want
 
-LIMITS = PreviewLimits(4, 2, 3600.0, ("lab", "local"), None, ("KEY",))
+LIMITS = PreviewLimits(4, 4, 2, 3600.0, ("lab", "local"), None, ("KEY",))
 JOBS = grid(lr=[1, 2, 3], seed=range(3))
 NOW = 1000.0
 
@@ -85,7 +85,7 @@ def test_what_a_preview_may_not_have_is_refused(asked: dict[str, Any], message: 
 
 
 def test_the_plan_says_that_it_is_a_preview_and_how_much_of_what() -> None:
-    capped = limit_sweep(want(JOBS), 12, PreviewLimits(4, 2, 3600.0, ("local",), 5.0), (), NOW)
+    capped = limit_sweep(want(JOBS), 12, PreviewLimits(4, 4, 2, 3600.0, ("local",), 5.0), (), NOW)
     assert capped is not None
     plan = compute_plan([capped], ObservedProject())
     words = (

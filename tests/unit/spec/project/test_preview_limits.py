@@ -22,14 +22,14 @@ def limits(place: Path, text: str, head: str = HEAD) -> PreviewLimits | None:
 
 def test_what_it_says(tmp_path: Path) -> None:
     said = (
-        "{jobs: 5, max_concurrent_jobs: 3, expires: 1h, providers: [lab, aws], max_cost: 5, secrets: [WANDB_API_KEY]}"
+        "{sweeps: 1, jobs: 5, max_concurrent_jobs: 3, expires: 1h, providers: [lab, aws], max_cost: 5, secrets: [KEY]}"
     )
-    assert limits(tmp_path, said) == PreviewLimits(5, 3, 3600.0, ("lab", "aws"), 5.0, ("WANDB_API_KEY",))
+    assert limits(tmp_path, said) == PreviewLimits(1, 5, 3, 3600.0, ("lab", "aws"), 5.0, ("KEY",))
 
 
 def test_without_a_choice_only_machines_that_cost_nothing_take_part(tmp_path: Path) -> None:
-    assert limits(tmp_path, "{}") == PreviewLimits(8, 2, 14400.0, ("local", "lab"))
-    assert limits(tmp_path, "{}", "") == PreviewLimits(8, 2, 14400.0, ("local",))
+    assert limits(tmp_path, "{}") == PreviewLimits(4, 8, 2, 14400.0, ("local", "lab"))
+    assert limits(tmp_path, "{}", "") == PreviewLimits(4, 8, 2, 14400.0, ("local",))
 
 
 def test_without_the_block_there_are_no_previews(tmp_path: Path) -> None:
