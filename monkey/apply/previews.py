@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from monkey.apply.execute import Say, execute_plan
 from monkey.apply.orders import OrderOutcome, cancel_sweep, resume_sweep
@@ -80,7 +79,7 @@ def _read_limits(project: Project, *, is_fork: bool = False) -> PreviewLimits:
 async def plan_preview(world: World, pull: int, specs: Sequence[str], *, is_fork: bool = False) -> PreviewPlan:
     """Plan a pull request's previews of the named spec files (none: all of the project's).
 
-    A spec whose sweep has all its jobs has no preview. One that may not be previewed is left out, with a warning,
+    A spec whose jobs all are of some sweep has no preview. One that may not be previewed is left out, with a warning,
     unless it is named, or the only one. `is_fork`: the branch is of another repository; in CI that is known.
     Raises MonkeyError of every kind.
     """
@@ -88,8 +87,8 @@ async def plan_preview(world: World, pull: int, specs: Sequence[str], *, is_fork
     limits, files = _read_limits(world.project, is_fork=is_fork), list_spec_files(world.project, specs)
     wanted = await load_specs(world, files)
     snapshot = None if world.store is None else await world.reader().read()
-    there, active = partial(_list_jobs, snapshot), _list_active(snapshot, {pull}.__contains__)
-    limited, told = _limit_sweeps(wanted, pull, limits, there, strict=bool(specs))
+    active = _list_active(snapshot, {pull}.__contains__)
+    limited, told = _limit_sweeps(wanted, pull, limits, _list_jobs(snapshot), strict=bool(specs))
     names = {want.desired.name for want in limited}
     room = max(0, limits.sweeps - (len({*active} - names) if specs else 0))
     if left := [want.desired.name for want in limited[room:]]:
@@ -109,7 +108,7 @@ def _limit_sweeps(
     wanted: Sequence[LoadedSpec],
     pull: int,
     limits: PreviewLimits,
-    there: Callable[[str], Collection[str]],
+    there: Collection[str],
     *,
     strict: bool,
 ) -> tuple[list[LoadedSpec], list[str]]:
@@ -117,7 +116,7 @@ def _limit_sweeps(
     now, limited, refused = time.time(), list[LoadedSpec](), list[PlanError]()
     for want in wanted:
         try:
-            desired = limit_sweep(want.desired, pull, limits, there(want.desired.name), now)
+            desired = limit_sweep(want.desired, pull, limits, there, now)
         except PlanError as error:
             refused.append(error)
         else:
@@ -140,18 +139,14 @@ async def apply_preview(
     return preview
 
 
-def _list_jobs(snapshot: StoreSnapshot | None, sweep: str) -> frozenset[str]:
-    """Return the jobs that a sweep does not lack: those that it has, and those that another one has finished.
+def _list_jobs(snapshot: StoreSnapshot | None) -> frozenset[str]:
+    """Return the jobs of all sweeps that are no previews.
 
+    A preview runs none of them: its settings, such as a short timeout, must not end a job that a sweep waits for.
     Previews do not count: each push is to run the same jobs of a matrix, and not others each time.
     """
-    found = set[str]()
-    for name, view in snapshot.sweeps.items() if snapshot is not None else ():
-        if name == sweep:
-            found.update(view.ids)
-        elif parse_preview_name(name) is None:
-            found |= snapshot.succeeded.intersection(view.ids) if snapshot is not None else frozenset()
-    return frozenset(found)
+    views = snapshot.sweeps.items() if snapshot is not None else ()
+    return frozenset(job for name, view in views if parse_preview_name(name) is None for job in view.ids)
 
 
 def _list_active(snapshot: StoreSnapshot | None, chosen: Callable[[int], bool]) -> list[str]:

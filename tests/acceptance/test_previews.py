@@ -63,7 +63,7 @@ def test_a_pull_request_runs_some_jobs_and_after_the_merge_only_the_rest_run(rep
     shop.spec("max_concurrent_jobs: 50\n", jobs=8, seconds=0.1, name="digits")
     commit(shop, "digits")
     shown = shop.run("plan", "--preview", "12").stdout
-    assert "preview of pull request 12: 3 of the 8 jobs that sweep digits lacks; at most 2 at once on local" in shown
+    assert "preview of pull request 12: 3 of 8 jobs that no sweep has yet; at most 2 at once on local" in shown
     assert "sweep plain" not in shown and shop.ledger.executions == before
     shop.run("apply", "--preview", "12")
     assert shop.ledger.executions == before + 3 and most_at_once(shop) <= 2

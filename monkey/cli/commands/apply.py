@@ -143,7 +143,7 @@ async def _apply(world: World, order: ApplyOrder) -> int:
     if preview is not None:
         await converge_previews(world, preview)
         if not planned.wanted:
-            click.echo("Nothing to preview: the sweeps of these specs have all of their jobs.")
+            click.echo("Nothing to preview: sweeps have all jobs of these specs.")
             return 0
     elif world.store is not None:
         await _record_seen(world, planned)

@@ -24,9 +24,9 @@ _PRIORITY = -1000
 def limit_sweep(
     want: DesiredSweep, pull: int, limits: PreviewLimits, there: Collection[str], now: float
 ) -> DesiredSweep | None:
-    """Return the preview of a sweep by a pull request; None where it would run no job that the sweep lacks.
+    """Return the preview of a sweep by a pull request; None where it has no job that no sweep has yet.
 
-    `there`: ids of the jobs that the sweep has, as it was applied last. `now`: seconds since the epoch. The preview
+    `there`: ids of the jobs that sweeps have, as they were applied last. `now`: seconds since the epoch. The preview
     declares no equivalences: what they adopt would count for the whole project. Raises PlanError where it would run
     on no provider that previews may use, or needs a secret that they may not have.
     """
@@ -41,7 +41,7 @@ def limit_sweep(
         settings=settings,
         table=_keep_rows(want.table, rows),
         equivalences=(),
-        about=_describe(want.name, pull, limits, settings, (len(rows), len(lacking))),
+        about=_describe(pull, limits, settings, (len(rows), len(lacking))),
     )
 
 
@@ -82,7 +82,7 @@ def _keep_values(column: ParameterColumn, rows: Sequence[int]) -> ParameterColum
     return ParameterColumn([column.values[at] for at in used], array("i", (places[column.index[row]] for row in rows)))
 
 
-def _describe(name: str, pull: int, limits: PreviewLimits, settings: SweepSettings, counts: tuple[int, int]) -> str:
+def _describe(pull: int, limits: PreviewLimits, settings: SweepSettings, counts: tuple[int, int]) -> str:
     """Return the sentence of a plan that says how much of what is run."""
     runs, lacking = counts
     jobs = "1 job" if lacking == 1 else f"{lacking:,} jobs"
@@ -92,6 +92,6 @@ def _describe(name: str, pull: int, limits: PreviewLimits, settings: SweepSettin
         end = f"ends {format_duration(settings.expires.after)} after it is applied"
     cost = f", for at most {format_dollars(limits.max_cost)} of rent" if limits.max_cost is not None else ""
     return (
-        f"preview of pull request {pull}: {runs:,} of the {jobs} that sweep {name} lacks; "
+        f"preview of pull request {pull}: {runs:,} of {jobs} that no sweep has yet; "
         f"at most {settings.max_concurrent_jobs} at once on {', '.join(settings.providers)}; {end}{cost}"
     )

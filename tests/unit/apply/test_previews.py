@@ -92,9 +92,9 @@ def test_a_preview_ends_when_its_pull_request_is_closed_and_continues_when_it_is
     async def main() -> None:
         async with opened(project) as world:
             assert await end_previews(world, set()) == []  # there is no store yet
-            write_spec(project, "plain")
+            write_spec(project, "plain", rates="[7, 8]")
             await apply(world, str(project / "specs/plain.yaml"))
-            write_spec(project, "other")
+            write_spec(project, "other", rates="[4, 5, 6]")
             for pull in (1, 2, 12):
                 await preview(world, pull)
             await pause_sweep(world, "pr-1.small")
@@ -131,6 +131,16 @@ def test_a_sweep_that_the_pull_request_no_longer_changes_is_previewed_no_longer(
             made = await preview(world, 12)
             assert made.outdated == ("pr-12.other",) and "no longer previews it" in made.planned.plan.warnings[0]
             assert {name for name, why in (await cancelled(world)).items() if why} == {"pr-12.other"}
+
+    asyncio.run(main())
+
+
+def test_a_job_that_a_sweep_waits_for_is_never_run_by_a_preview(project: Path) -> None:
+    async def main() -> None:
+        async with opened(project) as world:
+            await apply(world)
+            write_spec(project, "thief", "timeout: 1s\n", rates="[2, 3, 4]")
+            assert rates(await preview(world, 12)) == {"pr-12.thief": [4]}
 
     asyncio.run(main())
 

@@ -89,7 +89,7 @@ def test_the_plan_says_that_it_is_a_preview_and_how_much_of_what() -> None:
     assert capped is not None
     plan = compute_plan([capped], ObservedProject())
     words = (
-        "preview of pull request 12: 4 of the 9 jobs that sweep digits lacks; at most 2 at once on local; "
+        "preview of pull request 12: 4 of 9 jobs that no sweep has yet; at most 2 at once on local; "
         "ends 1h after it is applied, for at most $5.00 of rent"
     )
     assert format_sweep_plan(plan.sweeps[0])[0].text == words and f"# {words}\n" in format_markdown(plan)
