@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import subprocess
 from collections.abc import Sequence
@@ -13,12 +14,8 @@ import pytest
 from monkey.apply.orders import cancel_sweep, pause_sweep
 from monkey.apply.previews import PreviewPlan, apply_preview, check_preview, end_preview, end_previews, plan_preview
 from monkey.apply.world.world import World
-<<<<<<< HEAD
+from monkey.cli.commands.apply import ApplyOrder, _apply
 from monkey.errors import MonkeyError, PlanError, SweepRefused
-from monkey.plan.commits.refusals import check_refusals
-=======
-from monkey.errors import MonkeyError, NotADescendant, PlanError
->>>>>>> e86cc78 (A branch that adds specs multiplies no limit of previews, and a spec that may not be previewed holds up no other)
 from monkey.protocol.sweeps.sweep_log import read_sweep
 from monkey.spec.project.project import load_project
 from tests.unit.apply.paper import renting, write_rented
@@ -46,18 +43,8 @@ def write_spec(root: Path, name: str, more: str = "", rates: str = "[1, 2, 3]") 
 
 
 async def preview(world: World, pull: int, *specs: str) -> PreviewPlan:
-<<<<<<< HEAD
-    """Plan and apply previews, as the verb does."""
-    made = await plan_preview(world, pull, specs)
-    check_refusals(made.planned.plan)
-    await world.begin()
-    await execute_plan(world, made.planned.plan, made.planned.wanted, lambda what, done: None)
-    await converge_previews(world, made)
-    return made
-=======
     """Plan and apply previews."""
     return await apply_preview(world, pull, specs, lambda what, done: None)
->>>>>>> e86cc78 (A branch that adds specs multiplies no limit of previews, and a spec that may not be previewed holds up no other)
 
 
 async def cancelled(world: World) -> dict[str, str | None]:
@@ -259,15 +246,20 @@ def test_a_fork_gets_no_secret(project: Path, monkeypatch: pytest.MonkeyPatch) -
         ("2.01", r"at most \$2\.01 \(max_cost of previews\), found \$2\.02: at most 2 × paper\.large × 1 h"),
     ],
 )
-def test_rented_machines_of_previews_cost_no_more_than_their_limit(most: str, found: str, tmp_path: Path) -> None:
+def test_rented_machines_of_previews_cost_no_more_than_their_limit_and_no_one_is_asked(
+    most: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_rented(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
     limits = f"previews: {{jobs: 2, expires: 1h, providers: cloud, max_cost: {most}}}\n"
     (tmp_path / "monkey.yaml").write_text((tmp_path / "monkey.yaml").read_text() + limits)
 
     async def main() -> None:
         async with renting(tmp_path) as (world, cloud):
-            made = await preview(world, 12)
-            assert cloud.rented()["machines"] == 2 and len(made.planned.plan.rented) == 1
+            with pytest.raises(MonkeyError, match="applying would rent"):
+                await _apply(world, ApplyOrder([], [], detach=True))
+            await _apply(world, ApplyOrder([], [], detach=True, preview=12))
+            assert cloud.rented()["machines"] == 2
 
     if found:
         with pytest.raises(PlanError, match=found):
