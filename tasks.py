@@ -14,7 +14,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.tasks import task
 
-from tests import host_root
+from tests import forge_programs, host_root
 from tests import pythons as others
 from tests import services as servers
 from tests.dependency_tasks import audit, licences, lock  # noqa: F401 - invoke finds them here
@@ -173,6 +173,7 @@ def services(c: Context) -> None:
     _pulumi()
     for name in servers.INFLUXD:
         _influxd(name)
+    _forge()
     _hosts()
     _pythons()
     _npm(servers.AZURITE, servers.azurite_program(), servers.install_azurite)
@@ -217,6 +218,21 @@ def _influxd(name: str) -> None:
             servers.install_influxd(name)
         except (OSError, subprocess.CalledProcessError) as exc:
             print(f"services: no {version} ({exc}); its tests will be skipped")
+
+
+def _forge() -> None:
+    for name, (program, install, needed) in forge_programs.PROGRAMS.items():
+        missing = [word for word in needed if shutil.which(word) is None]
+        if program().exists():
+            print(f"services: {name} is here")
+        elif missing:
+            print(f"services: no {' and no '.join(missing)} to build {name} with; its tests will be skipped")
+        else:
+            print(f"services: building {name} into {servers.CACHE}, some minutes", flush=True)
+            try:
+                install()
+            except (OSError, subprocess.CalledProcessError) as exc:
+                print(f"services: no {name} ({exc}); its tests will be skipped")
 
 
 def _hosts() -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from tests import hosts, influx, services, sshd
 from tests.bucket import FakeBucket
+from tests.forges.gitea import Gitea, serve_gitea
 from tests.loops import Run, T
 from tests.needs import pytest_make_collect_report, pytest_runtest_setup, require_thing  # noqa: F401
 from tests.quick import pytest_runtest_call, pytest_terminal_summary, unicode_table  # noqa: F401
@@ -193,6 +194,14 @@ def lab(require: Callable[[str], str]) -> Iterator[hosts.Lab]:
     require("hosts")
     with hosts.lab() as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def gitea(require: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
+    """Return a Gitea, one for all tests of a process; each makes repositories of its own there."""
+    require("gitea")
+    with serve_gitea(tmp_path_factory.mktemp("gitea")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session", params=["influxd", "influxd1"])

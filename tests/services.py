@@ -181,23 +181,26 @@ def install_influxd(name: str) -> None:
     says = f"-X main.version={INFLUXD[name].partition('@')[2]}"
     try:
         if name == "influxd1":
-            _go("influxdb1", aside / "influxd", "github.com/influxdata/influxdb/cmd/influxd", says, CGO_ENABLED="0")
+            build_go(
+                "influxdb1", aside / "influxd", "github.com/influxdata/influxdb/cmd/influxd", says, CGO_ENABLED="0"
+            )
         else:
             # Its query language is a crate, which this finds and has cargo build.
-            _go("influxdb", aside / "pkg-config", "github.com/influxdata/pkg-config")
+            build_go("influxdb", aside / "pkg-config", "github.com/influxdata/pkg-config")
             rust = {"PKG_CONFIG": f"{aside}/pkg-config", "RUSTFLAGS": "--cap-lints=warn", "CARGO_BUILD_JOBS": "2"}
             # The crate asks for a toolchain of its own time, which rustup would download.
             rust["RUSTUP_TOOLCHAIN"] = os.environ.get("RUSTUP_TOOLCHAIN", "stable")
-            _go("influxdb", aside / "influxd", "github.com/influxdata/influxdb/v2/cmd/influxd", says, **rust)
+            build_go("influxdb", aside / "influxd", "github.com/influxdata/influxdb/v2/cmd/influxd", says, **rust)
         with contextlib.suppress(FileExistsError, OSError):  # somebody else was faster
             aside.rename(CACHE / INFLUXD[name])
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _go(module: str, program: Path, package: str, flags: str = "", **env: str) -> None:
+def build_go(module: str, program: Path, package: str, flags: str = "", tags: str = "", **env: str) -> None:
     """Build a tool of tests/tools/MODULE. Two packages at a time: the linker and rustc want memory."""
-    command = ["go", "build", "-p", "2", "-trimpath", "-ldflags", f"-s -w {flags}", "-o", str(program), package]
+    command = ["go", "build", "-p", "2", "-trimpath", "-ldflags", f"-s -w {flags}".strip(), "-o", str(program)]
+    command += [*(["-tags", tags] if tags else []), package]
     subprocess.run(command, cwd=Path(__file__).parent / "tools" / module, env={**os.environ, **env}, check=True)
 
 

@@ -29,6 +29,7 @@ from monkey.cli.exit_codes import INTERRUPTED, UNEXPECTED_PLAN
 from monkey.cli.order_reports import print_order
 from monkey.cli.render.apply_outcome import format_detached
 from monkey.cli.render.plan_lines import format_plan
+from monkey.cli.review.approved_apply import add_approved_option, is_approved, limit_to_approved
 from monkey.cli.session import find_project, project_file_option, run_in_world
 from monkey.cli.terminal.prompts import ask_consent
 from monkey.cli.terminal.text import detect_terminal, flatten_text
@@ -91,6 +92,7 @@ def _check_form(context: click.Context, parameter: click.Parameter, digest: str 
     help="Apply only if the plan has this digest, and do not ask: it was agreed to.",
 )
 @project_file_option
+@add_approved_option
 def apply_command(
     specs: tuple[str, ...],
     yes: bool,
@@ -129,6 +131,10 @@ async def _apply(world: World, order: ApplyOrder) -> int:
         fleet.prepare()
     preview = await plan_preview(world, order.preview, order.specs) if order.preview is not None else None
     planned = preview.planned if preview is not None else await _planned(world, order)
+    if preview is None:
+        planned = await limit_to_approved(world, planned, order.keep_stale)
+        if not planned.plan.sweeps:
+            return 0
     if order.expect is not None:
         _check_expected(planned.plan, order.expect)
     if planned.plan.changes:
@@ -222,7 +228,8 @@ def _confirm(planned: PlanningResult, order: ApplyOrder) -> None:
 
     A preview stops none but its own jobs, and its cost is within `previews:` of monkey.yaml: that is consent.
     """
-    if order.yes or order.expect is not None or (order.preview is not None and not planned.plan.uprooted):
+    agreed = order.yes or order.expect is not None or is_approved()
+    if agreed or (order.preview is not None and not planned.plan.uprooted):
         return
     costs = {part.fleet: part.cost for part in planned.plan.rented if part.cost}
     asked = [("stop", stopped)] if (stopped := _stopped(planned.plan)) else []

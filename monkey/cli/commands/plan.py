@@ -15,6 +15,7 @@ from monkey.apply.tree_planning import plan_changes_since, plan_merge_result
 from monkey.atomic_write import write_atomically
 from monkey.ci_run import read_ci_run
 from monkey.cli.render.plan_lines import format_plan
+from monkey.cli.review.plan_comment import add_comment_option, show_plan_comment
 from monkey.cli.session import check_one_format, find_project, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
 from monkey.errors import MonkeyError
@@ -73,6 +74,7 @@ prune_option = click.option("--prune", is_flag=True, help="Cancel sweeps whose s
 @keep_stale_option
 @prune_option
 @project_file_option
+@add_comment_option
 def plan_command(
     specs: tuple[str, ...],
     output: str | None,
@@ -102,6 +104,7 @@ def plan_command(
         )
         plan = plan_without_store(find_project(), specs)
         click.echo(_shown(plan, as_json=as_json, as_markdown=markdown, everything=everything))
+        show_plan_comment(plan)
         return 0
     if preview is not None:
         refuse_beside_preview(
@@ -122,6 +125,7 @@ def plan_command(
     click.echo(_shown(planned.plan, as_json=as_json, as_markdown=markdown, everything=everything))
     if output is not None and not (as_json or markdown):
         click.echo(f"Saved. To do exactly this: monkey apply {output}")
+    show_plan_comment(planned.plan)
     return 2 if detailed_exitcode and planned.plan.changes else 0
 
 

@@ -1,0 +1,146 @@
+"""GitLab: notes on merge requests, statuses of commits, members.
+
+A job's own token (CI_JOB_TOKEN) may write neither notes nor statuses: monkey takes a project's access token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+from monkey.forge.comments import PostedComment, write_single_comment
+from monkey.forge.forge_port import CommitStatus, PullRequest, StatusState
+from monkey.forge.rest_client import RestClient
+
+#: Characters of a status's text.
+_TEXT = 255
+#: Access levels begin to push at this one: Developer.
+_DEVELOPER = 30
+_API, _READ = "scope api, role Developer", "scope read_api"
+_STATES: dict[str, StatusState] = {
+    "pending": "pending",
+    "running": "pending",
+    "created": "pending",
+    "success": "success",
+}
+
+
+class GitLabForge:
+    """A project at GitLab."""
+
+    def __init__(self, client: RestClient, repository: str) -> None:
+        """Keep whom to ask, and the project: "group/subgroup/name"."""
+        self._client, self._repository = client, repository
+        self._at = f"/projects/{quote(repository, safe='')}"
+
+    def write_comment(self, pull: int, key: str, text: str) -> str:
+        """See `Forge`."""
+        seen = f"{self._client.api.removesuffix('/api/v4')}/{self._repository}/-/merge_requests/{pull}"
+        thread = _GitLabThread(self._client, f"{self._at}/merge_requests/{pull}/notes", seen)
+        return write_single_comment(thread, self._author, key, text)
+
+    def set_status(self, commit: str, context: str, state: StatusState, text: str, url: str = "") -> None:
+        """See `Forge`; a status that is pending gets another text only once.
+
+        GitLab changes what has not ended by steps: pending, running, an end. It refuses to repeat one.
+        """
+        text = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+        found = self._find_status(commit, context)
+        if found and (_read_state(found), found["description"] or "", found["target_url"] or "") == (state, text, url):
+            return
+        step: str = "failed" if state == "failure" else state
+        if state == "pending" and found and _read_state(found) == "pending":
+            step = "running"
+        body = {"state": step, "name": context, "description": text, "target_url": url}
+        sent = {name: value for name, value in body.items() if value}
+        path = f"{self._at}/statuses/{quote(commit)}"
+        refused = (400,) if step == "running" else ()
+        self._client.ask("POST", path, sent, needs=_API, allow=refused)
+
+    def read_status(self, commit: str, context: str) -> CommitStatus | None:
+        """See `Forge`."""
+        found = self._find_status(commit, context)
+        return CommitStatus(_read_state(found), found["description"] or "") if found else None
+
+    def _find_status(self, commit: str, context: str) -> dict[str, Any] | None:
+        path = f"{self._at}/repository/commits/{quote(commit)}/statuses"
+        found = self._client.list_all(path, needs=_READ, allow=(404,), name=context)
+        mine = [each for each in found if each["name"] == context and _name_author(each["author"]) == self._author]
+        return max(mine, key=lambda status: int(status["id"]), default=None)
+
+    def list_pulls_of(self, commit: str) -> list[PullRequest]:
+        """See `Forge`."""
+        path = f"{self._at}/repository/commits/{quote(commit)}/merge_requests"
+        pulls = [_read_pull(each) for each in self._client.list_all(path, needs=_READ, allow=(404,))]
+        return sorted(pulls, key=lambda pull: (not pull.is_merged, -pull.number))
+
+    def list_open_pulls(self) -> list[PullRequest]:
+        """See `Forge`."""
+        found = self._client.list_all(f"{self._at}/merge_requests", needs=_READ, state="opened")
+        return [_read_pull(each) for each in found]
+
+    def read_pull(self, number: int) -> PullRequest | None:
+        """See `Forge`."""
+        answer = self._client.ask("GET", f"{self._at}/merge_requests/{number}", needs=_READ, allow=(404,))
+        return _read_pull(answer.data) if answer.status == 200 else None
+
+    def can_write(self, user: str) -> bool:
+        """See `Forge`."""
+        for found in self._client.ask("GET", f"/users?username={quote(user, safe='')}", needs=_READ).data:
+            path = f"{self._at}/members/all/{found['id']}"
+            member = self._client.ask("GET", path, needs=_READ, allow=(404,))
+            if member.status == 200:
+                return bool(
+                    member.data["access_level"] >= _DEVELOPER and member.data.get("state", "active") == "active"
+                )
+        return False
+
+    @cached_property
+    def _author(self) -> str:
+        return _name_author(self._client.ask("GET", "/user", needs=_API).data)
+
+
+@dataclass(frozen=True)
+class _GitLabThread:
+    client: RestClient
+    notes: str
+    seen: str
+
+    def list_comments(self) -> Iterator[PostedComment]:
+        for each in self.client.list_all(self.notes, needs=_READ, sort="asc", order_by="created_at"):
+            # GitLab's own notes quote what users wrote.
+            if not each.get("system"):
+                url = f"{self.seen}#note_{each['id']}"
+                yield PostedComment(each["id"], _name_author(each["author"]), each["body"] or "", url)
+
+    def post_comment(self, text: str) -> None:
+        self.client.ask("POST", self.notes, {"body": text}, needs=_API)
+
+    def replace_comment(self, number: int, text: str) -> bool:
+        return self.client.ask("PUT", f"{self.notes}/{number}", {"body": text}, needs=_API, allow=(404,)).status != 404
+
+    def remove_comment(self, number: int) -> None:
+        self.client.ask("DELETE", f"{self.notes}/{number}", needs=_API, allow=(404,))
+
+
+def _name_author(user: Any) -> str:
+    return str((user or {}).get("username") or "")
+
+
+def _read_state(status: dict[str, Any]) -> StatusState:
+    return _STATES.get(str(status["status"]), "failure")
+
+
+def _read_pull(data: dict[str, Any]) -> PullRequest:
+    return PullRequest(
+        number=data["iid"],
+        branch=data["source_branch"],
+        commit=data["sha"],
+        base=data["target_branch"],
+        is_open=data["state"] in ("opened", "locked"),
+        is_merged=data["state"] == "merged",
+        is_fork=data["source_project_id"] != data["target_project_id"],
+    )

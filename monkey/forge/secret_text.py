@@ -1,0 +1,33 @@
+"""Secrets in a text that others will read: a comment, a status, a summary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+#: Names of variables whose values are secrets, and the fewest characters of a value that cannot be an accident.
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|PRIVATE|(^|_)(API_?)?KEY(_|$|S$)", re.IGNORECASE
+)
+_FEWEST = 6
+#: Tokens that show by their form what they are, whatever variable they came from.
+_TOKENS = re.compile(
+    r"\b(gh[a-z]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|glcbt-[\w-]{16,}|(AKIA|ASIA)[A-Z0-9]{16}|ya29\.[\w-]{20,}"
+    r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|xox[a-z]-[\w-]{10,}|AIza[\w-]{30,})"
+)
+#: User and password of a URL, and what a header gives.
+_IN_URL = re.compile(r"(?<=://)[^\s/@:]*:[^\s/@]+(?=@)")
+_IN_HEADER = re.compile(r"(?i)\b(authorization:\s*\w+|bearer|x-amz-security-token[:=])\s+\S+")
+_MASK = "***"
+
+
+def mask_secrets(text: str, environ: Mapping[str, str]) -> str:
+    """Return the text without what looks like a secret, and without the values of secret variables."""
+    values = {value.strip() for name, value in environ.items() if _SECRET_NAME.search(name)}
+    lines = {line.strip() for value in values for line in [value, *value.splitlines()]}
+    # The longest first: a part of one may be another.
+    for value in sorted((line for line in lines if len(line) >= _FEWEST), key=len, reverse=True):
+        text = text.replace(value, _MASK)
+    text = _IN_URL.sub(_MASK, text)
+    text = _IN_HEADER.sub(lambda match: f"{match[1]} {_MASK}", text)
+    return _TOKENS.sub(_MASK, text)

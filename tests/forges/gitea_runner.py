@@ -1,0 +1,214 @@
+"""A runner of Gitea's Actions for tests: it takes tasks by the runners' own protocol, and has act run each.
+
+A double of act_runner, which is no module that can be had here. What it does like the real one: the protocol (Connect,
+in JSON), one job at a time, the job's own token, secrets and variables, logs, results. What it does itself:
+
+- `actions/checkout` is a clone that it makes, as deep as the step asks for (1 by default): a missing depth is noticed.
+- Jobs run on this machine, with the environment that the test gives: no container.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from tests.forge_programs import act_program
+from tests.forges.gitea import Gitea
+
+LABEL = "ubuntu-latest"
+#: Results of tasks and steps, as the protocol numbers them.
+SUCCESS, FAILURE, SKIPPED = 1, 2, 4
+#: Seconds between two questions for a task, and within which a job must end.
+STEP, LIMIT = 0.2, 300
+
+
+@dataclass
+class Task:
+    """A job that was run."""
+
+    event: str
+    job: str
+    commit: str
+    result: int
+    log: str
+    #: Names of the secrets that it was given.
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass
+class GiteaRunner:
+    """A runner of one instance, in a thread; see `run_tasks`."""
+
+    server: Gitea
+    work: Path
+    #: What jobs find in their environment, besides what Gitea gives them: PATH at least.
+    environ: Mapping[str, str]
+    tasks: list[Task] = field(default_factory=list)
+    failure: BaseException | None = None
+    _identity: tuple[str, str] = ("", "")
+
+    def register(self) -> None:
+        """Make it known to the server."""
+        token = self.server.api("POST", "/admin/actions/runners/registration-token")["token"]
+        said = {"name": "test", "token": token, "labels": [f"{LABEL}:host"], "version": "v0.2.13"}
+        runner = self._call("Register", said)["runner"]
+        self._identity = (runner["uuid"], runner["token"])
+        self._call("Declare", {"version": "v0.2.13", "labels": [LABEL]})
+
+    def work_until(self, stop: threading.Event) -> None:
+        """Take tasks and run them, one after another."""
+        try:
+            while not stop.is_set():
+                # Version 0 has the server look for a task each time, and not only after it knows of a new one.
+                task = self._call("FetchTask", {"tasksVersion": "0"}).get("task")
+                if task is not None:
+                    self.tasks.append(self._run(task))
+                else:
+                    stop.wait(STEP)
+        except BaseException as exc:
+            self.failure = exc
+
+    def _call(self, method: str, body: Any) -> Any:
+        uuid, token = self._identity
+        headers = {
+            "Content-Type": "application/json",
+            "Connect-Protocol-Version": "1",
+            "x-runner-uuid": uuid,
+            "x-runner-token": token,
+        }
+        url = f"{self.server.url}/api/actions/runner.v1.RunnerService/{method}"
+        request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+        try:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as exc:
+            raise AssertionError(f"{method}: {exc.code} {exc.read()[:500]!r}") from None
+
+    def _run(self, task: dict[str, Any]) -> Task:
+        context, number, started = task["context"], int(task["id"]), _now()
+        yaml = YAML()
+        yaml.width = 10_000
+        flow = yaml.load(base64.b64decode(task["workflowPayload"]))
+        # What the server has looked after: act would wait for jobs that are not in this file.
+        (name,) = flow["jobs"]
+        flow.pop("concurrency", None)
+        for key in ("needs", "concurrency"):
+            flow["jobs"][name].pop(key, None)
+        steps = flow["jobs"][name].get("steps", [])
+        at = self.work / str(number)
+        at.mkdir(parents=True)
+        self._check_out(at / "src", context, steps)
+        with (at / "flow.yml").open("w") as file:
+            yaml.dump(flow, file)
+        (at / "event.json").write_text(json.dumps(context["event"]))
+        secrets = {**task.get("secrets", {}), "GITHUB_TOKEN": context["token"]}
+        (at / "secrets").write_text("".join(f"{key}={value}\n" for key, value in secrets.items()))
+        (at / "vars").write_text("".join(f"{key}={value}\n" for key, value in task.get("vars", {}).items()))
+        self._report(number, started, 0, len(steps))
+        code, rows = self._act(at, context)
+        known = any("Success - Main" in row for row in rows)
+        result = FAILURE if code else SUCCESS if known else SKIPPED
+        log = [{"time": _now(), "content": row} for row in rows]
+        self._call("UpdateLog", {"taskId": number, "index": 0, "rows": log, "noMore": True})
+        self._report(number, started, result, len(steps))
+        given = tuple(sorted(task.get("secrets", {})))
+        return Task(context["event_name"], name, context["sha"], result, "\n".join(rows), given)
+
+    def _check_out(self, at: Path, context: dict[str, Any], steps: list[Any]) -> None:
+        """Clone what `actions/checkout` would, with the job's token, and leave no token there."""
+        at.mkdir()
+        url = f"{self.server.url}/{context['repository']}.git"
+        uses = [step for step in steps if str(step.get("uses", "")).startswith(("actions/checkout@", "./"))]
+        _git(at, "init", "--quiet")
+        _git(at, "remote", "add", "origin", url)
+        if not uses:
+            return
+        depth = str(next((step.get("with", {}).get("fetch-depth", 1) for step in uses), 1))
+        login = base64.b64encode(f"x:{context['token']}".encode()).decode()
+        wanted = [f"+{context['sha']}:refs/remotes/origin/checked-out"]
+        wanted += ["+refs/heads/*:refs/remotes/origin/*"] if depth == "0" else []
+        words = ["fetch", "--quiet", *([] if depth == "0" else ["--depth", depth]), "origin", *wanted]
+        _git(at, "-c", f"http.extraHeader=Authorization: Basic {login}", *words)
+        _git(at, "checkout", "--quiet", "--detach", context["sha"])
+
+    def _act(self, at: Path, context: dict[str, Any]) -> tuple[int, list[str]]:
+        """Run the workflow, and return act's exit code and what it printed."""
+        given = {
+            "CI": "true",
+            "GITEA_ACTIONS": "true",
+            "GITHUB_API_URL": f"{self.server.url}/api/v1",
+            "GITHUB_SERVER_URL": self.server.url,
+            "GITHUB_REPOSITORY": context["repository"],
+            "GITHUB_RUN_ID": str(context["run_id"]),
+            "GITHUB_SHA": context["sha"],
+            "GITHUB_REF": context["ref"],
+            "GITHUB_REF_NAME": context.get("ref_name", ""),
+            "GITHUB_REF_TYPE": context.get("ref_type", "branch"),
+            "GITHUB_HEAD_REF": context.get("head_ref", ""),
+            "GITHUB_BASE_REF": context.get("base_ref", ""),
+            **self.environ,
+        }
+        words = [str(act_program()), context["event_name"], "-C", str(at / "src"), "-W", str(at / "flow.yml")]
+        words += ["-P", f"{LABEL}=-self-hosted", "-e", str(at / "event.json"), "-a", context["actor"], "--json"]
+        words += ["--secret-file", str(at / "secrets"), "--var-file", str(at / "vars")]
+        # Without it, act listens on an address that others reach.
+        words += ["--no-cache-server"]
+        for name, value in given.items():
+            words += ["--env", f"{name}={value}"]
+        # act keeps its settings and its copies of actions there.
+        own = {"PATH": self.environ["PATH"], "HOME": str(at), "XDG_CACHE_HOME": str(at / "cache")}
+        done = subprocess.run(
+            words, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=LIMIT
+        )
+        return done.returncode, [_read_row(line) for line in (done.stdout + done.stderr).splitlines()]
+
+    def _report(self, number: int, started: str, result: int, steps: int) -> None:
+        ended = {"result": result, "stoppedAt": _now()} if result else {}
+        of_steps = [{"id": step, "startedAt": started, **ended} for step in range(steps)]
+        self._call("UpdateTask", {"state": {"id": number, "startedAt": started, "steps": of_steps, **ended}})
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _read_row(line: str) -> str:
+    try:
+        return str(json.loads(line)["msg"]).rstrip("\n")
+    except (ValueError, KeyError, TypeError):
+        return line
+
+
+def _git(at: Path, *words: str) -> None:
+    done = subprocess.run(["git", "-C", str(at), *words], capture_output=True, text=True)
+    assert done.returncode == 0, f"git {words[0]}: {done.stderr}"
+
+
+@contextlib.contextmanager
+def run_tasks(server: Gitea, work: Path, environ: Mapping[str, str]) -> Iterator[GiteaRunner]:
+    """Run the instance's tasks; `environ`: what jobs find in their environment, PATH at least."""
+    runner = GiteaRunner(server, work, {"PATH": os.environ["PATH"], **environ})
+    runner.register()
+    stop = threading.Event()
+    thread = threading.Thread(target=runner.work_until, args=(stop,))
+    thread.start()
+    try:
+        yield runner
+    finally:
+        stop.set()
+        thread.join()
+        if runner.failure is not None:
+            raise AssertionError("the runner failed") from runner.failure
