@@ -22,6 +22,7 @@ VERBS = {
         "logs": "Show the logs of jobs; -f follows.",
         "results": "Show jobs with their metrics, best first.",
         "fetch": "Download the outputs of jobs.",
+        "notify": "Post results and statuses to the forge, from CI.",
         "verify": "Check that the store holds what was recorded.",
     },
     "Steer": {

@@ -10,7 +10,7 @@ from monkey.plan.sizes import format_size
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule
-from monkey.spec.project.notify import NotifyChannel
+from monkey.spec.project.notify_channel import NotifyChannel
 
 #: What `--keep-stale` may name. Not "parameter": a result under other parameters is another result.
 KEEPABLE_REASONS = ("code", "command", "dataset", "requirements", "python", "setup", "image", "env", "outputs")

@@ -8,7 +8,8 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from monkey_agent.notifications.notice import Notice, UndeliveredNotice
+from monkey.protocol.notices.sweep_notices import Notice
+from monkey_agent.notifications.undelivered_notice import UndeliveredNotice
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
 from tests.signing import ANYBODY
@@ -18,7 +19,7 @@ from tests.simulation.recording import RecordingBody
 
 if TYPE_CHECKING:
     from monkey.protocol.sweeps.sweep_state import SweepState
-    from monkey.spec.project.notify import NotifyChannel
+    from monkey.spec.project.notify_channel import NotifyChannel
     from tests.simulation.world import Mutant, World
 
 

@@ -19,7 +19,7 @@ from monkey.protocol.sweeps.verdicts import Verdict, judge_job
 from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule
-from monkey.spec.project.notify import NotifyChannel
+from monkey.spec.project.notify_channel import NotifyChannel
 from tests.signing import SIGNERS
 from tests.simulation.body import KEYS, job_id
 from tests.simulation.garbage import Garbage, leave_litter

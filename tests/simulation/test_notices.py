@@ -9,7 +9,7 @@ import pytest
 
 from monkey.spec.job.recipe import JobResources, SweepSettings
 from monkey.spec.job.stop_when import StopRule
-from monkey.spec.project.notify import NotifyChannel
+from monkey.spec.project.notify_channel import NotifyChannel
 from tests.simulation.campaign import campaign
 from tests.simulation.story import Story, revision
 from tests.simulation.test_protocol import QUIET

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import itertools
-import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from monkey.errors import CorruptObject, KeyMissing, StoreError
 from monkey.fleet.secret_values import SecretValues
 from monkey.protocol.claims import HeldClaim
-from monkey.protocol.entries import ClaimEnd, EndEntry
+from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import BEAT, decode_beat
+from monkey.protocol.notices.sweep_notices import (
+    Notice,
+    hash_way,
+    is_told,
+    make_end_notice,
+    make_expiry_notice,
+    make_silence_notice,
+)
 from monkey.protocol.sweeps.sweep_state import SweepState
-from monkey.spec.project.notify import NotifyChannel
-from monkey.spec.yaml.units import format_duration
-from monkey_agent.notifications.notice import Notice, UndeliveredNotice
+from monkey.spec.project.notify_channel import NotifyChannel
+from monkey_agent.notifications.undelivered_notice import UndeliveredNotice
 from monkey_agent.scheduling.agent_context import AgentContext
 
 #: Seconds between tries, at first and at most (they double), and after which a notice is given up.
@@ -84,37 +89,8 @@ class Notifier:
         """Return the notice of a sweep that has ended; None for one that has not, or that a person cancelled."""
         if state.revision is None or not state.revision.settings.notify:
             return None
-        if state.cancelled is not None:
-            kind = "finished" if state.goal else "failed"
-            return self._notice(state, kind, list(state.cause), state.cancelled) if state.cause else None
-        if candidates is None or not candidates.done:
-            return None
-        finals = sorted([job, *how] for job, how in candidates.finals.items())
-        ids = state.revision.table.ids
-        kinds = [how for _, how, _ in finals]
-        counts = {"total": len(ids), "failed": kinds.count("failed"), "stopped": kinds.count("stopped")}
-        counts["succeeded"] = len(ids) - len(finals)
-        jobs = hashlib.sha256("".join(ids).encode()).hexdigest()
-        told = ", ".join(f"{counts[how]:,} {how}" for how in ("succeeded", "stopped", "failed") if counts[how])
-        kind = "failed" if counts["failed"] else "finished"
-        return self._notice(state, kind, [jobs, finals], told, counts)
-
-    def _notice(
-        self, state: SweepState, kind: str, about: list[Any], reason: str, counts: Mapping[str, int] | None = None
-    ) -> Notice:
-        """Return a notice; its id is a hash of its subject `about`, so that all agents give the same id to it alone."""
-        project = self._keys.project
-        name = hashlib.sha256(json.dumps([project, state.name, kind, about]).encode()).hexdigest()[:32]
-        return {
-            "event": name,
-            "kind": kind,
-            "project": project,
-            "sweep": state.name,
-            "revision": state.revision_at,
-            "text": f"sweep {state.name} of {project} has {kind}: {reason}",
-            "reason": reason,
-            "jobs": counts,
-        }
+        finals = candidates.finals if candidates is not None and candidates.done else None
+        return make_end_notice(self._keys.project, state, finals)
 
     # -- silence ------------------------------------------------------------------------------------------------------
 
@@ -143,12 +119,10 @@ class Notifier:
                 self._listening.add(state.name)
 
     def _expired(self, state: SweepState) -> bool:
-        why = f"it has expired with jobs left: `monkey extend {state.name} 6h` goes on"
-        return self._tell(state, self._notice(state, "stalled", [state.changed_at, "expired"], why))
+        return self._tell(state, make_expiry_notice(self._keys.project, state))
 
     def _stalled(self, state: SweepState, after: float) -> bool:
-        why = f"jobs are left, and no agent has run any for {format_duration(after)}"
-        return self._tell(state, self._notice(state, "stalled", [state.changed_at], why))
+        return self._tell(state, make_silence_notice(self._keys.project, state, after))
 
     async def _silent(self, state: SweepState, after: float) -> bool:
         """Return whether no job ran for `after` seconds: none here, and none of an agent that beat at their end."""
@@ -194,8 +168,7 @@ class Notifier:
         for channel in state.revision.settings.notify:
             if notice["kind"] not in channel.on:
                 continue
-            way = hashlib.sha256(f"{channel.kind} {channel.to}".encode()).hexdigest()[:8]
-            base = self._keys.notice_log(state.name, notice["event"], way)
+            base = self._keys.notice_log(state.name, notice["event"], hash_way(channel.kind, channel.to))
             if base in self._settled:
                 continue
             done = False
@@ -209,8 +182,7 @@ class Notifier:
         try:
             log = EntryLog(base)
             await log.refresh(self._store)
-            told = isinstance(log.tail, EndEntry) and log.tail.outcome is not ClaimEnd.RELEASED
-            if told or (self._claims.free(log) and await self._claim(log, channel, notice)):
+            if is_told(log) or (self._claims.free(log) and await self._claim(log, channel, notice)):
                 self._settled.add(base)
         except StoreError:
             pass  # looked at again with the next look

@@ -15,8 +15,8 @@ from typing import Any
 
 from monkey.errors import FleetError
 from monkey.fleet.secret_values import SecretValues
-from monkey.spec.project.notify import NotifyChannel
-from monkey_agent.notifications.notice import UndeliveredNotice
+from monkey.spec.project.notify_channel import NotifyChannel
+from monkey_agent.notifications.undelivered_notice import UndeliveredNotice
 
 #: Seconds that a server may be silent, and that all of a try may take.
 SILENT, WHOLE = 10.0, 30.0

@@ -18,6 +18,7 @@ from monkey.apply.previews import check_preview, converge_previews, plan_preview
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.world import World
+from monkey.ci_run import is_ci
 from monkey.cli.commands.plan import (
     check_prune,
     keep_stale_option,
@@ -187,6 +188,10 @@ async def _detach(world: World, planned: PlanningResult, names: Sequence[str]) -
         click.echo("Nothing to change.")
         return 0
     await wait_for_agents(world.reader(), [world.fleet(part.fleet) for part in planned.plan.fleets if part.jobs])
+    if is_ci():
+        from monkey.cli.review.sweep_statuses import set_first_statuses  # it brings an HTTP client
+
+        await set_first_statuses(world)
     click.echo("\n".join(format_detached(names)) if names else "Applied; nothing is left to run.")
     return 0
 

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from monkey.apply.inspect.instances import InstanceRow
-from monkey.cli.render.failure_groups import find_last_line
 from monkey.cli.render.parameter_text import format_parameters
 from monkey.cli.render.status_lines import explain_state, name_standing, serialize_sweep
 from monkey.cli.terminal.text import Terminal, flatten_text, format_elapsed, format_plural, lay_out_table
 from monkey.fleet.fleet_records import AuditFinding, TaggedResource
 from monkey.plan.cost import format_dollars
 from monkey.protocol.status.store_snapshot import JobState, JobView, SweepView
+from monkey.results.failure_kinds import find_last_line
 from monkey.spec.job.job_table import ParameterValue
 
 #: Columns of how busy machines are; left out where no agent tells of one.

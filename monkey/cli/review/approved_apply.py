@@ -23,7 +23,8 @@ from monkey.errors import MonkeyError
 from monkey.forge.forge_port import Forge
 from monkey.plan.change import Plan
 from monkey.plan.digest import compute_plan_digest
-from monkey.plan.text.markdown import format_inline_code, format_markdown
+from monkey.plan.text.inert_markdown import format_inline_code
+from monkey.plan.text.markdown import format_markdown
 
 #: Exit code where a part of the plan waits for a person.
 WAITS = 3

@@ -1,7 +1,4 @@
-"""A plan as Markdown, for a comment on a pull request.
-
-Whatever users wrote stands in code, where nothing is a link, a mention, HTML or an order to the bot that reads it.
-"""
+"""A plan as Markdown, for a comment on a pull request."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from monkey.ci_run import CiRun
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.cost import format_total_cost
 from monkey.plan.digest import compute_plan_digest
+from monkey.plan.text.inert_markdown import cut_parts, format_code_block, format_inline_code, replace_hidden
 from monkey.plan.text.lines import (
     LineMark,
     PlanLine,
@@ -22,10 +20,6 @@ from monkey.plan.text.lines import (
     summarize_plan,
 )
 
-#: A forge refuses longer comments (GitHub: 65,536 characters).
-_MAX_COMMENT_CHARACTERS = 60_000
-#: Of these, what the line that says how much is left out may take.
-_SPARE_CHARACTERS = 200
 #: Changed sweeps that are shown open; each of more is folded under a line of its own.
 _MAX_OPEN_SECTIONS = 5
 #: An address that is nothing but one, whatever Markdown makes of it.
@@ -39,8 +33,6 @@ _SIGNS = {
     LineMark.KEPT: " ",
     LineMark.NOTE: "#",
 }
-#: What would show as something else than it is: controls, bidi marks, zero-width characters.
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 def format_markdown(plan: Plan, run: CiRun | None = None) -> str:
@@ -53,7 +45,7 @@ def format_markdown(plan: Plan, run: CiRun | None = None) -> str:
         parts.append(f"{unchanged:,} unchanged sweep{'s' * (unchanged != 1)}\n")
     shown = [fleet for fleet in plan.fleets if fleet.jobs or fleet.changes or fleet.notes]
     parts.append(_block(_sort_lines([line for fleet in shown for line in format_fleet_plan(fleet)])))
-    return _cut_parts(parts, _format_origin(plan, run))
+    return cut_parts(parts, "`monkey plan` shows all", _format_origin(plan, run))
 
 
 def _format_consequences(plan: Plan) -> list[str]:
@@ -88,7 +80,7 @@ def _format_section(sweep: SweepPlan, *, folded: bool) -> str:
 
 def _format_code_tag(text: str) -> str:
     """Return the text as code between tags, for a line of HTML, in which Markdown is not read."""
-    return f"<code>{html.escape(_replace_hidden(text).replace(chr(10), ' '))}</code>"
+    return f"<code>{html.escape(replace_hidden(text).replace(chr(10), ' '))}</code>"
 
 
 def _format_origin(plan: Plan, run: CiRun | None) -> str:
@@ -112,15 +104,6 @@ def _sort_lines(lines: list[PlanLine]) -> list[PlanLine]:
     return [line for lot in sorted(lots, key=lambda lot: lot[0].mark is not LineMark.MEND) for line in lot]
 
 
-def format_inline_code(text: str) -> str:
-    """Return the text as inline code, whatever backticks it has."""
-    text = _replace_hidden(text).replace("\n", " ")
-    ticks = "`" * (_longest_run(text) + 1)
-    pad = " " if not text or text[0] in "` " or text[-1] in "` " else ""
-    # A table's cells end at every bar, even in code.
-    return f"{ticks}{pad}{text}{pad}{ticks}".replace("|", "\\|")
-
-
 def _table(sweep: SweepPlan) -> str:
     counts = sweep.jobs.counts
     head = "| " + " | ".join(counts) + " |"
@@ -130,32 +113,10 @@ def _table(sweep: SweepPlan) -> str:
 def _block(lines: list[PlanLine]) -> str:
     if not lines:
         return ""
-    text = "\n".join(_diff_line(line) for line in lines)
-    fence = "`" * max(3, _longest_run(text) + 1)
-    return f"{fence}diff\n{text}\n{fence}\n"
+    return format_code_block("\n".join(_diff_line(line) for line in lines), "diff")
 
 
 def _diff_line(line: PlanLine) -> str:
-    text = _replace_hidden(line.text).replace("\n", " ")
+    text = replace_hidden(line.text).replace("\n", " ")
     sign = _SIGNS.get(line.mark, " ")
     return f"{sign}     {text}" if line.detail else f"{sign} {text}"
-
-
-def _cut_parts(parts: list[str], last: str) -> str:
-    """Return the parts, and the `last` one whatever is left out before it."""
-    kept, size = list[str](), len(last) + _SPARE_CHARACTERS
-    for at, part in enumerate(parts):
-        size += len(part) + 1
-        if size > _MAX_COMMENT_CHARACTERS:
-            kept.append(f"… and {len(parts) - at} more parts; `monkey plan` shows all.\n")
-            break
-        kept.append(part)
-    return "\n".join(part for part in [*kept, last] if part)
-
-
-def _replace_hidden(text: str) -> str:
-    return _HIDDEN.sub("\ufffd", text.replace("\t", " "))
-
-
-def _longest_run(text: str) -> int:
-    return max(map(len, re.findall("`+", text)), default=0)

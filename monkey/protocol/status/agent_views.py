@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from monkey.protocol.entry_log import LogTally
 from monkey.protocol.journal import LOST, SAVED, JournalRecord
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import JournalIndex
+from monkey.protocol.status.running_job import RunningJob
+from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.protocol.sweeps.verdicts import Verdict, find_stop_position, judge_job
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
@@ -172,6 +175,16 @@ class SweepView:
         k = find_stop_position(known, revision.settings.stop_when, self.state.retries.get(job, 0))
         return known.stopped.get(k)
 
+    def tally(self, job: str) -> LogTally | None:
+        """Return what the journals say that the job's log amounts to; None where they say nothing."""
+        revision = self.state.revision
+        return self._index.tally(revision.adopted.get(job, job) if revision else job)
+
+    def with_revision(self, revision: Revision) -> SweepView:
+        """Return the same of an earlier revision: its jobs, as they stand now."""
+        state = replace(self.state, revision=revision)
+        return SweepView(state, self._index, self._running, self._others, self._left, over=self.over)
+
     def locate_output(self, keys: Keys, job: JobView, path: str) -> str:
         """Return the key of an output: that of the attempt which left it."""
         revision = self.state.revision
@@ -280,21 +293,3 @@ class _Jobs(Mapping[str, JobView]):
 
     def __len__(self) -> int:
         return len(self._sweep.ids)
-
-
-@dataclass(frozen=True)
-class RunningJob:
-    """What a heartbeat tells of a job in hand."""
-
-    agent: str
-    #: Position of the claim.
-    k: int
-    #: Time of the heartbeat, by the agent's clock.
-    told: float
-    number: int = 1
-    sweep: str = ""
-    began: float | None = None
-    frozen: bool = False
-    #: None while nothing is known: it is prepared.
-    metrics: dict[str, Any] | None = None
-    usage: dict[str, float] = field(default_factory=dict)

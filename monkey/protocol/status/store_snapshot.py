@@ -14,7 +14,8 @@ from monkey.protocol.heartbeat import TAKE, Heartbeat
 from monkey.protocol.journal import make_record
 from monkey.protocol.layout import Keys, is_agent_name
 from monkey.protocol.observer import JournalIndex
-from monkey.protocol.status.agent_views import AgentView, JobState, JobView, RunningJob, SweepView
+from monkey.protocol.status.agent_views import AgentView, JobState, JobView, SweepView
+from monkey.protocol.status.running_job import RunningJob
 from monkey.protocol.sweeps.queue_markers import FleetQueue, read_queue
 from monkey.protocol.sweeps.sweep_log import list_sweeps, read_sweep
 from monkey.protocol.sweeps.sweep_state import SweepState

@@ -7,7 +7,7 @@ from typing import Any
 from monkey.protocol import entry_shape
 from monkey.protocol.layout import PROJECT_NAME
 from monkey.spec.job import stop_when
-from monkey.spec.project.notify import CHANNEL_KINDS, NOTIFY_EVENTS
+from monkey.spec.project.notify_channel import CHANNEL_KINDS, NOTIFY_EVENTS
 
 #: What `monkey.spec.yaml.units.duration` takes.
 _MOST_SECONDS = 1e10

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.stop_when import StopRule
 from monkey.spec.project.influx_settings import InfluxSettings
-from monkey.spec.project.notify import NotifyChannel
+from monkey.spec.project.notify_channel import NotifyChannel
 from monkey.spec.yaml.mistakes import NodePath
 
 #: Which of a metric's values stands for a job.

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from monkey.spec.project import influx_settings, notify, preview_limits, provider, store_url
+from monkey.spec.project import influx_settings, notify_channel, preview_limits, provider, store_url
 from monkey.spec.project.influx_settings import InfluxSettings
-from monkey.spec.project.notify import NotifyChannel
+from monkey.spec.project.notify_channel import NotifyChannel
 from monkey.spec.project.preview_limits import PreviewLimits
 from monkey.spec.project.provider import STORE_NAME_PATTERN, Provider
 from monkey.spec.yaml import document
@@ -110,7 +110,7 @@ def _make_project(data: Mapping[str, Any], root: Path) -> Project:
         store,
         providers,
         influx_settings.parse_influx_settings(data.get("metrics")),
-        notify.parse_notify_channels(data.get("notify")),
+        notify_channel.parse_notify_channels(data.get("notify")),
         data.get("git", {}).get("branch", ""),
         preview_limits.parse_preview_limits(data.get("previews"), named),
     )
@@ -134,7 +134,7 @@ def _find_mistakes(data: Mapping[str, Any]) -> list[Mistake]:
     if "metrics" in data:
         found += influx_settings.find_metrics_mistakes(data["metrics"])
     if "notify" in data:
-        found += notify.find_notify_mistakes(data["notify"])
+        found += notify_channel.find_notify_mistakes(data["notify"])
     if "git" in data:
         found += _find_git_mistakes(data["git"])
     if "previews" in data:

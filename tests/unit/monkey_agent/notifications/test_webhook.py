@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from monkey.fleet.secret_values import SecretValues
-from monkey.spec.project.notify import NotifyChannel
+from monkey.spec.project.notify_channel import NotifyChannel
 from monkey_agent.notifications import webhook
-from monkey_agent.notifications.notice import UndeliveredNotice
+from monkey_agent.notifications.undelivered_notice import UndeliveredNotice
 from tests.hook import Hook, hook
 
 NOTICE = {"event": "e" * 32, "kind": "failed", "text": "sweep <a> & b has failed: ä", "jobs": {"total": 3}}

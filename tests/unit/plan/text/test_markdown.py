@@ -15,7 +15,8 @@ from monkey.plan.diff import compute_plan
 from monkey.plan.digest import compute_plan_digest
 from monkey.plan.gone_sweeps import GoneSweep
 from monkey.plan.observed import ObservedProject
-from monkey.plan.text.markdown import _MAX_COMMENT_CHARACTERS, format_inline_code, format_markdown
+from monkey.plan.text.inert_markdown import MAX_COMMENT_CHARACTERS, format_inline_code
+from monkey.plan.text.markdown import format_markdown
 from tests.unit.plan.making import FILES, grid, seen, want
 from tests.unit.plan.sweep_of_ten import CODE, EDITED, JOBS, WORLD, edited
 
@@ -81,7 +82,7 @@ def test_inline_code_is_one_token(hostile: str) -> None:
 def test_a_comment_is_never_longer_than_a_forge_takes() -> None:
     desired = [want(grid(x=["a" * 30 + str(i)]), name=f"n{i}" + "x" * 200) for i in range(400)]
     text = format_markdown(compute_plan(desired, ObservedProject()))
-    assert len(text) <= _MAX_COMMENT_CHARACTERS and "more parts" in text
+    assert len(text) <= MAX_COMMENT_CHARACTERS and "more parts" in text
     assert text.splitlines()[-1].startswith("Digest: `"), "what is agreed to is never cut"
 
 

@@ -25,7 +25,7 @@ from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule
 from monkey.spec.project.influx_settings import InfluxSettings
-from monkey.spec.project.notify import NotifyChannel
+from monkey.spec.project.notify_channel import NotifyChannel
 from monkey.store.memory import MemoryStore
 from tests.signing import ANYBODY
 

@@ -9,7 +9,7 @@ import pytest
 
 from monkey.errors import SpecError
 from monkey.spec.job.recipe import SweepSettings
-from monkey.spec.project.notify import NOTIFY_EVENTS, NotifyChannel
+from monkey.spec.project.notify_channel import NOTIFY_EVENTS, NotifyChannel
 from monkey.spec.project.project import load_project
 
 

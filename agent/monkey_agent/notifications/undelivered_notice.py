@@ -1,11 +1,6 @@
-"""A notice, and the error for one that was not delivered."""
+"""The error for a notice that was not delivered."""
 
 from __future__ import annotations
-
-from typing import Any
-
-#: A notice as webhooks get it; "event" names it, the same whoever sends it, and how often.
-Notice = dict[str, Any]
 
 
 class UndeliveredNotice(Exception):

@@ -1,0 +1,44 @@
+"""`monkey notify`: what no one has posted yet of sweeps, at the forge that CI runs for."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+import click
+
+from monkey.apply.world.world import World
+from monkey.cli.review.sweep_statuses import CiForge, open_ci_forge
+from monkey.cli.session import project_file_option, run_in_world
+from monkey.cli.terminal.text import flatten_text
+from monkey.results.posting.publish_news import PostedNews, publish_news
+from monkey.transfer.code.commit_range import list_between
+
+
+@click.command("notify")
+@project_file_option
+def notify_command() -> int:
+    """Post what came of sweeps to their pull requests, and set the statuses of their commits.
+
+    For a job that CI starts on a schedule, or with each push: it posts what no one has posted yet.
+    """
+    forge = open_ci_forge(os.environ)
+    return _tell(run_in_world(lambda world: _publish(world, forge), remember=False))
+
+
+async def _publish(world: World, at: CiForge) -> PostedNews:
+    return await publish_news(world, at.forge, at.repository, find_between=partial(list_between, world.project.root))
+
+
+def _tell(posted: PostedNews) -> int:
+    """Print what was posted. Raises the first trouble where nothing could be posted of any sweep."""
+    for sweep, outcome in posted.outcomes.items():
+        comment = f": {posted.comments[sweep]}" if sweep in posted.comments else ""
+        click.echo(flatten_text(f"{sweep}: {outcome.verdict} ({outcome.text}){comment}"))
+    if posted.troubles and not posted.outcomes:
+        raise next(iter(posted.troubles.values()))
+    for sweep, trouble in posted.troubles.items():
+        click.echo(flatten_text(f"warning: {sweep}: {trouble.message}"), err=True)
+    if not posted.outcomes:
+        click.echo("No news.")
+    return 0

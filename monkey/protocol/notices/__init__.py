@@ -1,0 +1,1 @@
+"""Notices of a sweep's end or stall: their names, and the logs that record their sending."""
