@@ -47,7 +47,7 @@ class CiRun:
 
 def is_ci(environ: Mapping[str, str] | None = None) -> bool:
     """Is this CI, whose machine and disk are gone after the run? All that are in use set `CI`."""
-    return (os.environ if environ is None else environ).get("CI", "").lower() not in ("", "0", "false")
+    return (os.environ if environ is None else environ).get("CI", "").lower() not in ("", "0", "false", "no")
 
 
 def read_ci_run(environ: Mapping[str, str] | None = None) -> CiRun | None:

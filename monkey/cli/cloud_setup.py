@@ -168,8 +168,9 @@ def prepare_cloud(root: Path, provider: str, *, bucket: bool) -> None:
     """
     from monkey.apply.world.project_store import locate_project_store
     from monkey.spec.project.project import load_project
+    from monkey.transfer.code.git_files import read_origin_url
 
-    project = load_project(root)
+    project = load_project(root, ask_origin=read_origin_url)
     url, start = locate_project_store(project), import_module(STARTS[provider][0])
     found = [of.cloud for of in _of_type(project, provider).values() if of.cloud is not None]
     clouds = {(cloud.gcp_project, cloud.region): cloud for cloud in found}

@@ -53,10 +53,11 @@ def print_pieces(pieces: Iterable[str]) -> None:
 def find_project() -> Project:
     """Return the project around the working directory, by the file and the store that the user chose, if any."""
     from monkey.spec.project.project import STORE_VARIABLE, load_project
+    from monkey.transfer.code.git_files import read_origin_url
 
     context = click.get_current_context(silent=True)
     file = context.meta.get(_PROJECT_FILE) if context else None
-    return load_project(Path.cwd(), file, os.environ.get(STORE_VARIABLE))
+    return load_project(Path.cwd(), file, os.environ.get(STORE_VARIABLE), read_origin_url)
 
 
 def run_in_world(

@@ -6,13 +6,13 @@ import sys
 
 from monkey.apply.trust.endpoints import (
     check_transport,
-    is_ci,
     is_trusted,
     list_report_endpoints,
     list_store_endpoints,
     refuse_endpoint,
 )
 from monkey.apply.trust.known_endpoints import KnownEndpoints
+from monkey.ci_run import is_ci
 from monkey.cli.terminal.prompts import ask_consent
 from monkey.cli.terminal.text import make_printable
 from monkey.spec.project.project import Project

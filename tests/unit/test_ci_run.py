@@ -35,7 +35,9 @@ GITLAB = {
 }
 
 
-@pytest.mark.parametrize(("given", "expected"), [("", False), ("false", False), ("0", False), ("1", True)])
+@pytest.mark.parametrize(
+    ("given", "expected"), [("", False), ("false", False), ("0", False), ("no", False), ("1", True)]
+)
 def test_ci_is_where_its_variable_is_set(given: str, expected: bool) -> None:
     assert is_ci({"CI": given}) is expected and not is_ci({})
     assert (read_ci_run({"CI": given}) == CiRun()) is expected

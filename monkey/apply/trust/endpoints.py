@@ -19,6 +19,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from monkey.apply.trust.known_endpoints import KnownEndpoints
+from monkey.ci_run import is_ci
 from monkey.errors import EndpointRefused, StoreError
 from monkey.spec.project.project import STORE_VARIABLE, Project
 from monkey.spec.project.store_url import STORE_URL_OPTIONS
@@ -111,11 +112,6 @@ def refuse_endpoint(project: Project, endpoint: Endpoint) -> EndpointRefused:
     once = "in CI, " if is_ci() else f"if you trust it, run {ask} in a terminal, which asks once; or "
     hint = f"{once}set {TRUST_VARIABLE}={endpoint.url}, or read a trusted commit's monkey.yaml by --project-file"
     return _refuse(project, endpoint, message, hint)
-
-
-def is_ci() -> bool:
-    """Return whether this is a run of a CI system: all of them set `CI`."""
-    return os.environ.get("CI", "").lower() not in ("", "0", "false", "no")
 
 
 def _refuse(project: Project, endpoint: Endpoint, message: str, hint: str) -> EndpointRefused:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from monkey.apply.ci_refusals import check_datasets_inside
 from monkey.apply.world.absent_datasets import AbsentDataset, Recalled
 from monkey.apply.world.dataset_loader import DatasetLoader, measure_dataset
 from monkey.apply.world.upload_progress import Begin, show_no_progress
@@ -80,7 +81,9 @@ def read_specs(project: Project, files: Iterable[Path]) -> list[Spec]:
     with _no_plugins():
         from monkey.spec.sweep.load import load_spec
 
-    return _load_all(files, lambda path: load_spec(path, project.root, project.providers))
+    specs = _load_all(files, lambda path: load_spec(path, project.root, project.providers))
+    check_datasets_inside(project, specs)
+    return specs
 
 
 @contextmanager

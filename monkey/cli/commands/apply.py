@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from monkey.apply.agent_environment import renew_idle_agents
+from monkey.apply.ci_refusals import check_work_stays
 from monkey.apply.execute import execute_plan
 from monkey.apply.history.seen_commits import record_seen_commits
 from monkey.apply.planning import PlanningResult, make_plan, read_saved, remake_plan
@@ -138,6 +139,8 @@ async def _apply(world: World, order: ApplyOrder) -> int:
             return 0
     if order.expect is not None:
         _check_expected(planned.plan, order.expect)
+    if order.detach:
+        check_work_stays(world.project, planned.plan)
     if planned.plan.changes:
         _show(planned)
         _confirm(planned, order)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from monkey.apply.agent_environment import renew_idle_agents
+from monkey.apply.ci_refusals import check_work_stays
 from monkey.apply.cost_limits import Agree
 from monkey.apply.execute import execute_plan
 from monkey.apply.inspect.log_reading import LogFollower
@@ -130,6 +131,8 @@ async def _run(world: World, asked: _RunOptions) -> int:
     wanted = desire_specs(world.project, [spec])
     check_providers(world.project, wanted)
     planned = await plan_loaded_specs(world, wanted, [])
+    if asked.detach:
+        check_work_stays(world.project, planned.plan)
     if planned.plan.sweeps[0].head:
         raise MonkeyError(
             f"expected a name that no sweep has, found {spec.name!r}, which is one already",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,10 @@ from monkey.spec.project.preview_limits import PreviewLimits
 from monkey.spec.project.provider import STORE_NAME_PATTERN, Provider
 from monkey.spec.yaml import document
 from monkey.spec.yaml.mistakes import Mistake, describe_value, suggest_word
+
+#: Returns the URL of the repository that a project's root is a clone of: all clones have it, whatever they are called.
+#: "" where the root is no clone, or a directory within one.
+AskOrigin = Callable[[Path], str]
 
 PROJECT_FILE = "monkey.yaml"
 #: Names the store, in place of `store:`.
@@ -54,10 +58,13 @@ class Project:
         return document.parse_document(_read_text(self.root, self.file), str(self.file or PROJECT_FILE))
 
 
-def load_project(start: Path, file: Path | None = None, store: str | None = None) -> Project:
+def load_project(
+    start: Path, file: Path | None = None, store: str | None = None, ask_origin: AskOrigin = lambda root: ""
+) -> Project:
     """Find and read the monkey.yaml above `start`; without one, the repository (or `start`) with defaults.
 
-    `file`, `store`: what a user chose in place of that monkey.yaml, and of its `store:`. Raises SpecError.
+    `file`, `store`: what a user chose in place of that monkey.yaml, and of its `store:`. `ask_origin` is asked where no
+    `project:` is given. Raises SpecError.
     """
     root = find_root(start)
     path = root / PROJECT_FILE
@@ -65,7 +72,8 @@ def load_project(start: Path, file: Path | None = None, store: str | None = None
     chosen = dict.fromkeys(_KEYS, "--project-file") if file else {}
     if store:
         data, chosen = {**data, "store": store}, {**chosen, "store": STORE_VARIABLE}
-    return replace(_make_project(data, root), file=file, chosen=chosen)
+    name = str(data["project"]) if "project" in data else _name_by_url(ask_origin(root)) or _spell_name(root.name)
+    return replace(_make_project(data, root, name or "project"), file=file, chosen=chosen)
 
 
 def find_root(start: Path) -> Path:
@@ -100,10 +108,10 @@ def _is_blank(text: str) -> bool:
     return all(not line.strip() or line.lstrip().startswith("#") or line.strip() == "---" for line in text.splitlines())
 
 
-def _make_project(data: Mapping[str, Any], root: Path) -> Project:
+def _make_project(data: Mapping[str, Any], root: Path, name: str) -> Project:
     named = data.get("providers", _DEFAULT_PROVIDERS)
     providers = {name: provider.parse_provider(raw) for name, raw in named.items()}
-    name, store = data.get("project", _default_name(root)), store_url.resolve_store_url(data.get("store"), root)
+    store = store_url.resolve_store_url(data.get("store"), root)
     return Project(
         root,
         name,
@@ -116,10 +124,16 @@ def _make_project(data: Mapping[str, Any], root: Path) -> Project:
     )
 
 
-def _default_name(root: Path) -> str:
-    """Turn the directory's name into one that keys can hold."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", root.name).strip("._-")[:63]
-    return name if STORE_NAME_PATTERN.match(name) else "project"
+def _name_by_url(url: str) -> str:
+    """Return the name of a repository by its URL, or its path: its last part."""
+    path = url.rstrip("/").removesuffix("/.git").removesuffix(".git")
+    return _spell_name(re.split(r"[/:]", path)[-1])
+
+
+def _spell_name(text: str) -> str:
+    """Turn a text into a name that keys can hold; "" where nothing of it can be one."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("._-")[:63]
+    return name if STORE_NAME_PATTERN.match(name) else ""
 
 
 def _find_mistakes(data: Mapping[str, Any]) -> list[Mistake]:

@@ -18,6 +18,9 @@ _FILES = (
     *("*/.git-credentials", "*/.boto", "*/.s3cfg", "*/.databrickscfg", "*/.pgpass", "*/.my.cnf", "*/.htpasswd"),
     *("*/.dockercfg", "*/.terraformrc", "*/.vault-token", "*/.modal.toml", "*/.passwd-s3fs", "*/kaggle.json"),
     *("*/gha-creds-*.json", "*/application_default_credentials.json", "*/*.tfvars", "*/*.tfvars.json"),
+    # What a login in CI leaves in the checkout: by Google's guide for GitLab, by AWS's, by Terraform's and others'.
+    *("*/.config/gcloud/*", "*/.config/gh/*", "*/.ci_job_jwt_file", "*/.gcp_temp_cred.json", "*/web_identity_token"),
+    *("*/credentials.tfrc.json", "*/kubeconfig", "*/*.kubeconfig", "*/containers/auth.json", "*/signing_key"),
     *("*/*.tfstate", "*/*.tfstate.backup", "*/*.pem", "*/*.key", "*/*.p12", "*/*.pfx", "*/*.jks", "*/*.keystore"),
     *("*/*.kdbx", "*/*.ppk", "*/id_rsa", "*/id_dsa", "*/id_ecdsa", "*/id_ed25519", "*/id_*_sk", "*/*.token"),
 )

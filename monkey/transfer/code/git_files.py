@@ -106,6 +106,24 @@ def strip_credentials(address: str) -> str:
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{re.split('[?#]', path)[0]}"
 
 
+def read_origin_url(root: Path) -> str:
+    """Return the URL of the remote `origin`, as it is written; "" without one, or where `root` is no work tree's top.
+
+    A directory within a repository has a name of its own, the same in all clones. Raises PlanError where git cannot
+    tell.
+    """
+    if find_work_tree(root) != root.resolve():
+        return ""
+    try:
+        done = run_git(root.resolve(), "config", "--get", "remote.origin.url")
+    except PlanError as exc:
+        raise PlanError(
+            "the project's name is its repository's, which only git can tell, and git does not answer here",
+            hint="install git, or write project: NAME into monkey.yaml",
+        ) from exc
+    return os.fsdecode(done.stdout).strip() if done.returncode == 0 else ""
+
+
 def find_work_tree(root: Path) -> Path | None:
     """Return the directory with `.git` in it that `root` lies in, links followed, without asking git.
 

@@ -30,6 +30,27 @@ def test_without_a_file_everything_has_a_default(tmp_path: Path) -> None:
     assert load_project(other).name == "project"
 
 
+@pytest.mark.parametrize(
+    ("origin", "name"),
+    [
+        ("https://forge.example/team/sweeps.git", "sweeps"),
+        ("https://forge.example/team/sweeps/", "sweeps"),
+        ("git@forge.example:team/my sweeps.git", "my-sweeps"),
+        ("git@forge.example:sweeps", "sweeps"),
+        ("/srv/git/sweeps/.git", "sweeps"),
+        ("../sweeps.git/", "sweeps"),
+        ("https://forge.example/team/日本.git", "here"),
+        ("", "here"),
+    ],
+)
+def test_without_a_name_it_has_that_of_its_repository(origin: str, name: str, tmp_path: Path) -> None:
+    root = tmp_path / "here"
+    root.mkdir()
+    assert load_project(root, ask_origin={root: origin}.__getitem__).name == name
+    (root / "monkey.yaml").write_text("project: said\n")
+    assert load_project(root, ask_origin=lambda root: "never/asked").name == "said"
+
+
 def test_everything_that_it_may_say(tmp_path: Path) -> None:
     made = project(
         "project: digits\nstore: ../shared store\n"

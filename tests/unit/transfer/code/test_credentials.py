@@ -15,17 +15,21 @@ from monkey.transfer.code.code_snapshot import read_code
 from monkey.transfer.code.credentials import find_credential, is_credential_name
 from tests.unit.transfer.conftest import Git
 
-#: The 21 files of a review that looked what goes to a store as code, and what CI's login actions leave.
+#: The files of a review that looked what goes to a store as code, and what CI's login actions leave.
 NAMES = (
     *(".git-credentials", ".npmrc", ".docker/config.json", ".kube/config", "credentials.json", "service-account.json"),
     *("kaggle.json", ".boto", ".databrickscfg", "prod.tfvars", "conf/secrets.yaml", "token.txt", ".huggingface/token"),
     *("my.key", "wandb/settings", ".env", ".env.local", ".netrc", "id_rsa", "server.pem", ".aws/credentials"),
     *("gha-creds-0123456789abcdef.json", "sub/GHA-Creds-1.json", ".config/gcloud/access_tokens.db", "hf_token"),
+    *(".config/gcloud/configurations/config_default", ".config/gh/config.yml", ".ci_job_jwt_file", "signing_key"),
+    *(".gcp_temp_cred.json", "ci/web_identity_token", ".terraform.d/credentials.tfrc.json", "kubeconfig"),
+    *("prod.kubeconfig", "containers/auth.json"),
     *("Credentials.JSON", "my_service-account.key", ".ssh/config", "api_key.txt", ".cargo/credentials.toml"),
 )
 INNOCENT = (
     *("train.py", "secrets.py", "token.py", "credentials/__init__.py", "lib/tokens/bpe.py", "tokenizer.json"),
     *("special_tokens_map.json", "config.json", "docker/config.json", "environment.py", "keys.py", "monkey.json"),
+    *("signing_key.py", "gcloud/train.py", "auth.json", "kubeconfig.py"),
     *("token/model.py", "secretary.txt", "passwords_test.py", "settings", "hosts.yml", "added_tokens.json"),
 )
 
