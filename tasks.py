@@ -14,7 +14,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.tasks import task
 
-from tests import forge_programs, host_root
+from tests import ci_linters, forge_programs, host_root
 from tests import pythons as others
 from tests import services as servers
 from tests.dependency_tasks import audit, licences, lock  # noqa: F401 - invoke finds them here
@@ -168,7 +168,7 @@ def _which(program: str) -> str | None:
 
 @task
 def services(c: Context) -> None:
-    """Install what some tests talk to or compare with: of Debian's packages, of npm's, Pulumi, InfluxDB, and hosts."""
+    """Install what some tests talk to or compare with: of Debian's packages, of npm's, Pulumi, servers, hosts."""
     _programs(c)
     _pulumi()
     for name in servers.INFLUXD:
@@ -179,6 +179,7 @@ def services(c: Context) -> None:
     _npm(servers.AZURITE, servers.azurite_program(), servers.install_azurite)
     _npm(servers.GRAFANA, servers.grafana_modules(), servers.install_grafana)
     _npm(servers.IAM, servers.iam_modules(), servers.install_iam)
+    ci_linters.install_linters()
 
 
 def _npm(package: str, place: Path, install: Callable[[], None]) -> None:
@@ -239,11 +240,8 @@ def _hosts() -> None:
     if host_root.root().exists():
         print(f"services: {host_root.root().name} is here")
     elif os.geteuid() != 0 or not all(map(_which, host_root.PROGRAMS)):
-        print(
-            "services: hosts are booted by root alone, with "
-            + ", ".join(host_root.PROGRAMS)
-            + "; their tests are skipped"
-        )
+        programs = ", ".join(host_root.PROGRAMS)
+        print(f"services: hosts are booted by root alone, with {programs}; their tests are skipped")
     else:
         print(f"services: making {host_root.root()}, in about a minute", flush=True)
         host_root.install_root()

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -31,6 +33,26 @@ def hint_install(extra: str = "") -> str:
     scheme = f"{version['vcs']}+" if version else ""
     # Of one version, pip installs another commit only where it is told to.
     return f"run: {_installer()} --force-reinstall {shlex.quote(f'{_DISTRIBUTION}{extras} @ {scheme}{url}{revision}')}"
+
+
+def name_requirement(extras: Sequence[str]) -> str:
+    """Return the requirement that installs this very monkey anywhere: its commit's; "" where it is of no repository."""
+    found = _record()
+    version = found.get("vcs_info", {})
+    if "commit_id" not in version:
+        return ""
+    return spell_requirement(extras, f"{version['vcs']}+{found['url']}@{version['commit_id']}")
+
+
+def spell_requirement(extras: Sequence[str], address: str) -> str:
+    """Return the requirement for our distribution at that address."""
+    return f"{_DISTRIBUTION}{'[' + ','.join(extras) + ']' if extras else ''} @ {address}"
+
+
+def locate_clone() -> Path | None:
+    """Return the directory that the monkey that runs was installed from; None where it was none."""
+    found = _record()
+    return Path(unquote(urlsplit(str(found["url"])).path)) if "dir_info" in found else None
 
 
 def _record() -> dict[str, Any]:

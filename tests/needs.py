@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import forge_programs, host_root, services, sshd
+from tests import ci_linters, forge_programs, host_root, services, sshd
 
 Report = pytest.CollectReport
 
@@ -30,8 +30,10 @@ def _is_installed(distribution: str) -> bool:
 #: Things that are no program on the PATH: how to find out whether they are here.
 PROBES: dict[str, Callable[[], bool]] = {
     "act": lambda: forge_programs.act_program().exists(),
+    "actionlint": lambda: ci_linters.actionlint_program().exists(),
     "azurite": lambda: shutil.which("node") is not None and services.azurite_program().exists(),
     "gitea": lambda: shutil.which("git") is not None and forge_programs.gitea_program().exists(),
+    "gitlab-ci-local": lambda: shutil.which("node") is not None and ci_linters.gitlab_program().exists(),
     "grafana": lambda: shutil.which("node") is not None and services.grafana_modules().exists(),
     "hosts": host_root.available,
     "iam": lambda: shutil.which("node") is not None and services.iam_modules().exists(),

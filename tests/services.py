@@ -70,7 +70,7 @@ def azurite_program() -> Path:
 
 def install_azurite() -> None:
     """Install Azurite by npm."""
-    _npm(AZURITE, CACHE / AZURITE)
+    install_npm(AZURITE, CACHE / AZURITE)
 
 
 def grafana_modules() -> Path:
@@ -80,7 +80,7 @@ def grafana_modules() -> Path:
 
 def install_grafana() -> None:
     """Install Grafana's package by npm."""
-    _npm(GRAFANA, grafana_modules().parent)
+    install_npm(GRAFANA, grafana_modules().parent)
 
 
 def iam_modules() -> Path:
@@ -90,10 +90,10 @@ def iam_modules() -> Path:
 
 def install_iam() -> None:
     """Install the evaluator by npm."""
-    _npm(IAM, iam_modules().parent, *IAM_NEEDS)
+    install_npm(IAM, iam_modules().parent, *IAM_NEEDS)
 
 
-def _npm(package: str, target: Path, *needs: str) -> None:
+def install_npm(package: str, target: Path, *needs: str) -> None:
     """Install a package: aside, then renamed, so that half of it is never taken for all."""
     aside = target.with_name(f"{target.name}.{os.getpid()}")
     aside.mkdir(parents=True)

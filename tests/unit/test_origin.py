@@ -33,6 +33,19 @@ def asked(command: list[str], path: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+def test_what_installs_it_on_a_runner_names_a_commit(tmp_path: Path) -> None:
+    git = {"vcs": "git", "commit_id": "c" * 40, "requested_revision": "main"}
+    record = {"url": "https://forge.example/o/monkey", "vcs_info": git}
+    hints(tmp_path, record=record)
+    ask = "from monkey import origin; print(origin.name_requirement(['aws', 'ssh'])); print(origin.locate_clone())"
+    path = f"{tmp_path}{os.pathsep}{ROOT}"
+    pinned = f"monkey-sweep[aws,ssh] @ git+https://forge.example/o/monkey@{'c' * 40}"
+    assert asked([sys.executable, "-c", ask], path) == [pinned, "None"]
+    record = {"url": "file:///home/me/my%20clone", "dir_info": {"editable": True}}
+    (tmp_path / "monkey_sweep-0.1.0.dist-info/direct_url.json").write_text(json.dumps(record))
+    assert asked([sys.executable, "-c", ask], path) == ["", "/home/me/my clone"]
+
+
 def test_from_a_clone(tmp_path: Path) -> None:
     record = {"url": "file:///home/me/my%20clone", "dir_info": {"editable": True}}
     plain, more = hints(tmp_path, "", "ssh", record=record)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import click
 
+from monkey.ci_run import ForgeKind
+from monkey.cli.ci.ci_setup import prepare_ci
 from monkey.cli.cloud_setup import CloudOptions, add_provider, list_next_steps, prepare_cloud
 from monkey.cli.terminal.text import dump_json, format_plural
 from monkey.errors import MonkeyError
@@ -100,6 +103,9 @@ if __name__ == "__main__":
 @click.option("--type", "kind", help="Type of the machines: g5.xlarge.")
 @click.option("--store", metavar="URL", help="Store of the project: s3://bucket/prefix.")
 @click.option("--gcp-project", metavar="ID", help="Project at Google that pays (gcp only).")
+@click.option("--ci", type=click.Choice(get_args(ForgeKind)), help="Write workflows for this forge.")
+@click.option("--package", metavar="REQUIREMENT", help="What CI's pip installs: monkey-sweep @ git+https://…@COMMIT.")
+@click.option("--branch", metavar="NAME", help="Branch that CI applies (default: the remote's).")
 @click.option("--create-bucket", "bucket", is_flag=True, help="Create the store's bucket unless it exists.")
 def init_command(
     directory: str,
@@ -108,20 +114,34 @@ def init_command(
     kind: str | None,
     store: str | None,
     gcp_project: str | None,
+    ci: ForgeKind | None,
+    package: str | None,
+    branch: str | None,
     bucket: bool,
 ) -> None:
     """Create a project in DIRECTORY (default: here): an example spec and training script. Existing files stay.
 
     --provider adds a cloud's machines to a new or existing project, and prints the permissions needed to apply.
+
+    --ci writes workflows that plan pull requests and apply the branch, and prints a script of what is left to do.
     """
     root = Path(directory)
-    if provider is None:
-        if region or kind or store or gcp_project or bucket:
-            said = "--region, --type, --store, --gcp-project and --create-bucket need --provider"
-            raise MonkeyError(said, hint=f"--provider {'gcp' if gcp_project else 'aws'}")
+    if ci is not None:
+        _refuse_beside_ci(**{"--provider": provider, "--region": region, "--type": kind, "--store": store})
+        prepare_ci(root, ci, package, branch)
+    elif package or branch:
+        raise MonkeyError("--package and --branch need --ci", hint="--ci github")
+    elif provider is not None:
+        _rent(root, directory, CloudOptions(provider, region, kind, store, gcp_project, bucket))
+    elif region or kind or store or gcp_project or bucket:
+        said = "--region, --type, --store, --gcp-project and --create-bucket need --provider"
+        raise MonkeyError(said, hint=f"--provider {'gcp' if gcp_project else 'aws'}")
+    else:
         _start(root, directory)
-        return
-    wanted = CloudOptions(provider, region, kind, store, gcp_project, bucket)
+
+
+def _rent(root: Path, directory: str, wanted: CloudOptions) -> None:
+    """Add the cloud's machines to a new or existing project, and print what they need."""
     if not (root / "monkey.yaml").exists():
         wanted.check()
         _start(root, directory, "".join(wanted.lines.values()))
@@ -132,10 +152,15 @@ def init_command(
     else:
         steps = []
     try:
-        prepare_cloud(root, provider, bucket=bucket)
+        prepare_cloud(root, wanted.provider, bucket=wanted.bucket)
     finally:  # what was written is there, whatever fails now
         for step in steps:
             click.echo(step, err=True)
+
+
+def _refuse_beside_ci(**others: str | None) -> None:
+    if given := [name for name, value in others.items() if value]:
+        raise MonkeyError(f"--ci and {given[0]} exclude each other", hint="first the machines, then their CI")
 
 
 def _start(root: Path, directory: str, machines: str = "") -> None:

@@ -124,6 +124,18 @@ def read_origin_url(root: Path) -> str:
     return os.fsdecode(done.stdout).strip() if done.returncode == 0 else ""
 
 
+def read_default_branch(root: Path) -> str:
+    """Return the remote's default branch, as the clone found it; else the one that is checked out; "" for none."""
+    top = find_work_tree(root)
+    if top is None:
+        return ""
+    for name in ("refs/remotes/origin/HEAD", "HEAD"):
+        done = run_git(top, "symbolic-ref", "--quiet", name)
+        if done.returncode == 0:
+            return os.fsdecode(done.stdout).strip().removeprefix("refs/heads/").removeprefix("refs/remotes/origin/")
+    return ""
+
+
 def find_work_tree(root: Path) -> Path | None:
     """Return the directory with `.git` in it that `root` lies in, links followed, without asking git.
 

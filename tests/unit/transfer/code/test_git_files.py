@@ -8,7 +8,7 @@ import pytest
 
 from monkey.errors import PlanError
 from monkey.transfer.code.code_snapshot import read_git_info
-from monkey.transfer.code.git_files import list_files, strip_credentials
+from monkey.transfer.code.git_files import list_files, read_default_branch, read_origin_url, strip_credentials
 from tests.unit.transfer.conftest import Git
 
 
@@ -21,6 +21,18 @@ def test_commit_branch_and_dirt(repository: Path, git: Git) -> None:
     git(repository, "add", ".")
     git(repository, "checkout", "-q", "--detach")
     assert read_git_info(repository) == {"commit": head, "branch": None, "dirty": True}
+
+
+def test_the_default_branch_is_the_remote_s(repository: Path, git: Git, tmp_path: Path) -> None:
+    assert read_default_branch(repository / "lib") == "main"
+    git(tmp_path, "clone", "-q", str(repository), "clone")
+    git(tmp_path / "clone", "checkout", "-qb", "mine")
+    assert read_default_branch(tmp_path / "clone") == "main"
+    git(repository, "checkout", "-q", "--detach")
+    assert read_default_branch(repository) == read_default_branch(tmp_path) == ""
+    assert read_origin_url(tmp_path / "clone") == str(repository)
+    (tmp_path / "clone" / "lib" / "deep").mkdir()
+    assert read_origin_url(tmp_path / "clone" / "lib") == read_origin_url(tmp_path) == ""
 
 
 def test_outside_of_git_and_before_the_first_commit_there_is_nothing(tmp_path: Path, git: Git) -> None:

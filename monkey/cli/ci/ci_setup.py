@@ -1,0 +1,183 @@
+"""The work of `monkey init --ci`: files for a forge, and a script of what is left to do by hand."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import click
+
+from monkey.apply.world.project_store import locate_project_store
+from monkey.atomic_write import write_atomically
+from monkey.ci_run import ForgeKind
+from monkey.cli.ci import actions_workflow, gitlab_pipeline
+from monkey.cli.ci.ci_needs import CiNeeds, find_ci_needs
+from monkey.cli.ci.cloud_roles import list_role_commands
+from monkey.cli.ci.workflow_steps import PREVIEW_LABEL
+from monkey.errors import MonkeyError
+from monkey.spec.project.project import load_project
+from monkey.transfer.code.git_files import read_origin_url
+
+
+def prepare_ci(root: Path, forge: ForgeKind, package: str | None = None, branch: str | None = None) -> None:
+    """Write the forge's files for the project at `root`, and print what is left to do: a script, alone on stdout.
+
+    Raises MonkeyError where the runner would lose what it starts, or where another file is there.
+    """
+    project = load_project(root, ask_origin=read_origin_url)
+    needs = find_ci_needs(project, forge, package, branch)
+    write = gitlab_pipeline.write_pipeline if forge == "gitlab" else actions_workflow.write_workflows
+    files = write(needs)
+    _write_files(needs.top, files)
+    click.echo("\n".join(list_steps(needs, locate_project_store(project), list(files))))
+
+
+def _write_files(top: Path, files: dict[str, str]) -> None:
+    """Write the files, all or none: what another hand wrote there is not ours to replace."""
+    missing = []
+    for name, text in files.items():
+        path = top / name
+        if not os.path.lexists(path):
+            missing.append(name)
+        elif path.is_symlink() or not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
+            raise MonkeyError(
+                f"{path} is there already, and is another file than `monkey init --ci` writes; nothing was written",
+                hint="rename it, run this again, and compare the two: what you had added can be added again",
+            )
+    for name in missing:
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(top / name, files[name])
+    for name in files:
+        click.echo(f"{'Wrote' if name in missing else 'Kept'} {name}.", err=True)
+
+
+def list_steps(needs: CiNeeds, store: str, files: list[str]) -> list[str]:
+    """Return what is left to do by hand, as a shell script whose comments say why."""
+    steps = [*_list_environments(needs), *_list_keys(needs), *_list_variables(needs), *_list_logins(needs)]
+    if roles := list_role_commands(needs, store):
+        steps += ["", "# Two roles, so that a pull request's job cannot write: one reads, one applies.", *roles]
+        if needs.forge == "github":
+            steps.append("# For previews: a third role, for the subject …:environment:monkey-preview.")
+    label = f"A pull request with the label {PREVIEW_LABEL} gets a preview, if monkey.yaml has previews:."
+    return ["# What is left to do by hand. docs/ci.md explains each step.", *steps, "", _commit(files), f"# {label}"]
+
+
+def _commit(files: list[str]) -> str:
+    names = " ".join(files)
+    return f"git add {names} && git commit -m 'Sweeps are planned and applied by CI' && git push"
+
+
+def _list_environments(needs: CiNeeds) -> list[str]:
+    repo = needs.repository or "OWNER/NAME"
+    if needs.forge == "github":
+        at = f"repos/{repo}/environments/monkey-apply"
+        policy = "deployment_branch_policy"
+        policy = f"'{policy}[protected_branches]=false' -F '{policy}[custom_branch_policies]=true'"
+        return [
+            "",
+            f"# Secrets of the environment monkey-apply are for {needs.branch} alone, or all branches could read them.",
+            f"gh api -X PUT '{at}' -F {policy}",
+            f"gh api '{at}/deployment-branch-policies' -f {shlex.quote(f'name={needs.branch}')}",
+            f"gh api -X PUT 'repos/{repo}/environments/monkey-preview'  # then give it required reviewers",
+        ]
+    if needs.forge == "gitlab":
+        return [
+            "",
+            f"# Protect {needs.branch} (Settings, Repository), and make two schedules (Build, Pipeline schedules):",
+            "glab schedule create --description notify --cron '*/15 * * * *' --ref " + shlex.quote(needs.branch),
+            f"glab schedule create --description drift --cron '23 3 * * *' --ref {shlex.quote(needs.branch)}"
+            " --variable MONKEY_JOB:drift",
+            "# A project's access token with the scope api and the role Developer writes comments and statuses:",
+            "glab variable set GITLAB_TOKEN --masked",
+        ]
+    return [
+        "",
+        "# Secrets and variables: the repository's Settings, Actions. Gitea gives them to all branches but forks'.",
+    ]
+
+
+def _list_keys(needs: CiNeeds) -> list[str]:
+    lines = ["", "# Keys that sign what CI applies. Your machines obey them from your next `monkey apply` on."]
+    for key, environment in (("ci", "monkey-apply"), ("preview", "monkey-preview")):
+        if needs.forge == "gitea" and key == "preview":
+            continue
+        lines.append(f"ssh-keygen -q -t ed25519 -N '' -C {key}@{needs.project} -f {key}_key")
+        lines.append(_set_secret(needs, "MONKEY_SIGNING_KEY", f"{key}_key", environment))
+        lines.append(f"monkey trust {key}_key.pub")
+    lines += [
+        "# Whose sweeps CI continues: its own keys, yours, and colleagues' (the second line of their `monkey trust`).",
+        "cat *_key.pub > signers && monkey trust | sed -n 2p >> signers",
+        _set_variable(needs, "MONKEY_SIGNERS", "signers"),
+        "rm -i ci_key* preview_key* signers",
+    ]
+    return lines
+
+
+def _list_variables(needs: CiNeeds) -> list[str]:
+    lines = []
+    if not needs.package:
+        extras = f"[{','.join(needs.extras)}]" if needs.extras else ""
+        lines += [
+            "",
+            "# What pip is to install: monkey is in no package index. Name a commit, and not a branch that moves.",
+            f"echo 'monkey-sweep{extras} @ git+https://HOST/OWNER/monkey@COMMIT' > package",
+            _set_variable(needs, "MONKEY_PACKAGE", "package"),
+        ]
+    if needs.endpoints:
+        lines += [
+            "",
+            "# Endpoints that get credentials: monkey.yaml alone is not enough, since a branch may change it.",
+            f"echo {shlex.quote(' '.join(needs.endpoints))} > endpoints",
+            _set_variable(needs, "MONKEY_TRUSTED_ENDPOINTS", "endpoints"),
+        ]
+    return lines
+
+
+#: Login to its secrets, and to its variables.
+_NEEDED = {
+    "aws-keys": (("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), ()),
+    "gcp-keys": (("GOOGLE_CREDENTIALS",), ()),
+    "azure-keys": (("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY"), ()),
+    "ssh-key": (("MONKEY_SSH_KEY",), ("MONKEY_SSH_HOSTS",)),
+}
+
+
+def _list_logins(needs: CiNeeds) -> list[str]:
+    lines = []
+    for login in needs.logins:
+        secrets, variables = _NEEDED.get(login, ((), ()))
+        if secrets:
+            once = (
+                "Gitea has one for all jobs." if needs.forge == "gitea" else "A plan only reads: give it lesser ones."
+            )
+            lines += ["", f"# Credentials of the store and of the hosts, each in a file of its name. {once}"]
+        if needs.forge == "gitlab" and login == "gcp-keys":
+            secrets = ("GOOGLE_APPLICATION_CREDENTIALS",)
+        for name in secrets:
+            scopes = ("",) if needs.forge == "gitea" else ("", "monkey-apply", "monkey-preview")
+            lines += [_set_secret(needs, name, name + (f".{scope}" if scope else ""), scope) for scope in scopes]
+        lines += [_set_variable(needs, name, f"{name}  # lines of known_hosts: ssh-keyscan HOST") for name in variables]
+    return lines
+
+
+#: Secrets that GitLab hands over as files.
+_FILES = ("MONKEY_SIGNING_KEY", "MONKEY_SSH_KEY", "GOOGLE_APPLICATION_CREDENTIALS")
+
+
+def _set_secret(needs: CiNeeds, name: str, file: str, environment: str) -> str:
+    if needs.forge == "gitea":
+        return f"# secret {name}: the content of {file}"
+    if needs.forge == "gitlab":
+        form = "--type file" if name in _FILES else "--masked"
+        scope = (
+            f" --scope {environment}" + (" --protected" if environment == "monkey-apply" else "") if environment else ""
+        )
+        return f"glab variable set {name} {form}{scope} < {file}"
+    return f"gh secret set {name}{f' --env {environment}' if environment else ''} < {file}"
+
+
+def _set_variable(needs: CiNeeds, name: str, file: str) -> str:
+    if needs.forge == "gitea":
+        return f"# variable {name}: the content of {file}"
+    return f"{'glab' if needs.forge == 'gitlab' else 'gh'} variable set {name} < {file}"

@@ -1,0 +1,138 @@
+"""The pipeline for GitLab."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from textwrap import indent
+
+from monkey.cli.ci.ci_needs import CiNeeds, Login
+from monkey.cli.ci.workflow_steps import APPLY, AUDIT, NO_BASE, PREVIEW_LABEL, TRUST, spell_plugins
+
+_MERGE = '$CI_PIPELINE_SOURCE == "merge_request_event"'
+_OWN = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_MERGE_REQUEST_PROJECT_ID"
+_OTHER = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID != $CI_MERGE_REQUEST_PROJECT_ID"
+_LABELS = f"$CI_MERGE_REQUEST_LABELS =~ /(^|,){PREVIEW_LABEL}(,|$)/"
+_SCHEDULE = '$CI_PIPELINE_SOURCE == "schedule"'
+
+#: The environment is beside the checkout: nothing of it can be taken for code.
+_INSTALL = """\
+[ -n "$MONKEY_PACKAGE" ] || { echo "set the variable MONKEY_PACKAGE: what pip is to install"; exit 1; }
+export MONKEY_TEMP="$(mktemp -d)"
+python3 -m venv "$MONKEY_TEMP/venv"
+"$MONKEY_TEMP/venv/bin/pip" install --quiet "$MONKEY_PACKAGE"
+export PATH="$MONKEY_TEMP/venv/bin:$PATH\""""
+
+#: A file's variable names a file that all users of the runner may read; monkey takes no such key.
+_SIGNING_KEY = """\
+[ -n "$MONKEY_SIGNING_KEY" ] || { echo "set the file variable MONKEY_SIGNING_KEY: the key that signs"; exit 1; }
+install -m 600 "$MONKEY_SIGNING_KEY" "$MONKEY_TEMP/signing_key"
+export MONKEY_SIGNING_KEY="$MONKEY_TEMP/signing_key\""""
+
+_BASE = f"""\
+base="$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"
+git fetch --quiet origin "+refs/heads/$base:refs/remotes/origin/$base"
+git show "origin/$base:./monkey.yaml" > "$MONKEY_TEMP/monkey.yaml" || {{
+  {NO_BASE}
+}}"""
+
+#: boto3 takes the role by the token; all others are given the keys that it gets.
+_ROLE = """\
+printf '%s' "$MONKEY_ID_TOKEN" > "$MONKEY_TEMP/id_token"
+export AWS_ROLE_ARN="$MONKEY_ROLE" AWS_WEB_IDENTITY_TOKEN_FILE="$MONKEY_TEMP/id_token" AWS_ROLE_SESSION_NAME=monkey
+eval "$(python -c 'import boto3; c = boto3.Session().get_credentials().get_frozen_credentials(); \
+print(f"export AWS_ACCESS_KEY_ID={c.access_key} AWS_SECRET_ACCESS_KEY={c.secret_key} AWS_SESSION_TOKEN={c.token}")')"
+unset AWS_ROLE_ARN AWS_WEB_IDENTITY_TOKEN_FILE"""
+
+_SSH = """\
+mkdir -p -m 700 ~/.ssh
+install -m 600 "$MONKEY_SSH_KEY" ~/.ssh/id_ed25519
+printf '%s\\n' "$MONKEY_SSH_HOSTS" >> ~/.ssh/known_hosts"""
+
+#: What a login needs besides variables, which GitLab gives to all steps.
+_LOGINS: dict[Login, str] = {"aws-oidc": _ROLE, "ssh-key": _SSH}
+
+
+def write_pipeline(needs: CiNeeds) -> dict[str, str]:
+    """Return the one file by its path."""
+    head = [
+        "# Written by `monkey init --ci gitlab`; docs/ci.md says what each job may do, and why.",
+        "# A merge request, a push to the branch, and two schedules (one has MONKEY_JOB=drift).",
+        "stages: [plan, apply, report]",
+        "workflow:",
+        "  rules:",
+        f"    - if: {_quoted(_MERGE)}",
+        f"    - if: {_quoted(_SCHEDULE)}",
+        f"    - if: {_quoted(f'$CI_COMMIT_BRANCH == {json.dumps(needs.branch)}')}",
+        "default:",
+        "  image: python:3.12",
+        "  timeout: 30 minutes",
+        "variables:",
+        '  GIT_DEPTH: "0"',
+        *([f"  MONKEY_PACKAGE: {json.dumps(needs.package)}"] if needs.package else []),
+    ]
+    return {".gitlab-ci.yml": "\n".join([*head, *_jobs(needs)]) + "\n"}
+
+
+def _jobs(needs: CiNeeds) -> list[str]:
+    file = '--project-file "$MONKEY_TEMP/monkey.yaml"'
+    plan = f'monkey plan --comment --onto "origin/$CI_MERGE_REQUEST_TARGET_BRANCH_NAME" {file}'
+    preview = f'monkey apply --preview "$CI_MERGE_REQUEST_IID" --detach {file}'
+    pushed = f'$CI_PIPELINE_SOURCE == "push" && $CI_COMMIT_BRANCH == {json.dumps(needs.branch)}'
+    # Notices are sent whether or not all was applied.
+    apply = f'code=0\n{APPLY} || code=$?\nmonkey notify\nexit "$code"'
+    often, drift = (f'{_SCHEDULE} && $MONKEY_JOB {sign} "drift"' for sign in ("!=", "=="))
+    own, other, labelled = (f"{_MERGE} && {rule}" for rule in (_OWN, _OTHER, f"{_OWN} && {_LABELS}"))
+    secret = _options(needs)
+    cancel = [*secret, "interruptible: true"]
+    return [
+        *_write_parts(needs),
+        *_job("plan", "plan", own, [".install", ".login", ".base"], plan, cancel),
+        *_job("fork", "plan", other, [".install", ".base"], f"monkey plan --no-store {file}", ["interruptible: true"]),
+        *_job("preview", "plan", labelled, [*_SIGNED, ".base"], preview, _options(needs, "preview")),
+        *_job("apply", "apply", pushed, _SIGNED, apply, _options(needs, "apply")),
+        *_job("notify", "report", often, _SIGNED, "monkey notify", _options(needs, "apply", "notify")),
+        *_job("drift", "report", drift, [".install", ".login"], AUDIT, secret),
+    ]
+
+
+_SIGNED = (".install", ".login", ".sign")
+
+
+def _write_parts(needs: CiNeeds) -> list[str]:
+    """Return the beginnings of scripts that jobs share: all lines of a job run in one shell."""
+    enter = [] if needs.directory == "." else [f"cd {json.dumps(needs.directory)}"]
+    plugins = [spell_plugins(needs.kinds)] if needs.kinds else []
+    logins = [_LOGINS[login] for login in needs.logins if login in _LOGINS]
+    parts = {
+        ".install": [*enter, _INSTALL, *plugins],
+        ".login": [*logins, TRUST.replace("$SIGNERS", "$MONKEY_SIGNERS")],
+        ".sign": [_SIGNING_KEY],
+        ".base": [_BASE],
+    }
+    return [line for name, steps in parts.items() for line in (f"{name}:", "  script:", *_block(steps))]
+
+
+def _options(needs: CiNeeds, environment: str = "", group: str = "") -> list[str]:
+    """Return what gives a job its credentials; an environment has variables of its own."""
+    lines = []
+    if environment:
+        lines.append(f"environment: {{name: monkey-{environment}, action: prepare}}")
+        lines.append(f"resource_group: monkey-{group or environment}")
+    if "aws-oidc" in needs.logins:
+        lines += ["id_tokens:", "  MONKEY_ID_TOKEN: {aud: $CI_SERVER_URL}"]
+    return lines
+
+
+def _job(name: str, stage: str, rule: str, parts: Sequence[str], script: str, options: Sequence[str]) -> list[str]:
+    lines = [f"{name}:", f"  stage: {stage}", "  rules:", f"    - if: {_quoted(rule)}"]
+    lines += [f"  {line}" for line in options]
+    return [*lines, "  script:", *(f"    - !reference [{part}, script]" for part in parts), *_block([script])]
+
+
+def _block(steps: Sequence[str]) -> list[str]:
+    return ["    - |", indent("\n".join(steps), " " * 6)]
+
+
+def _quoted(rule: str) -> str:
+    return "'" + rule.replace("'", "''") + "'"
