@@ -54,9 +54,11 @@ def write_workflows(needs: CiNeeds) -> dict[str, str]:
     plan, fork, apply, notify, preview, drift = _make_jobs(needs)
     daily = ["schedule:", f'  - cron: "{DRIFT_CRON}"', "workflow_dispatch:"]
     often = ["schedule:", f'  - cron: "{NOTIFY_CRON}"', "workflow_dispatch:"]
+    branch = f"branches: [{json.dumps(needs.branch)}]"
+    # Of this base alone: monkey.yaml of another branch is anyone's who may push.
     pushes = [
-        "pull_request: {types: [opened, synchronize, reopened, labeled]}",
-        f"push: {{branches: [{json.dumps(needs.branch)}]}}",
+        f"pull_request: {{{branch}, types: [opened, synchronize, reopened, labeled]}}",
+        f"push: {{{branch}}}",
     ]
     if needs.forge == "gitea":
         return {

@@ -82,7 +82,9 @@ def _jobs(needs: CiNeeds) -> list[str]:
     # Notices are sent whether or not all was applied.
     apply = f'code=0\n{APPLY} || code=$?\nmonkey notify\nexit "$code"'
     often, drift = (f'{_SCHEDULE} && $MONKEY_JOB {sign} "drift"' for sign in ("!=", "=="))
-    own, other, labelled = (f"{_MERGE} && {rule}" for rule in (_OWN, _OTHER, f"{_OWN} && {_LABELS}"))
+    # Of this base alone: monkey.yaml of another branch is anyone's who may push.
+    merge = f"{_MERGE} && $CI_MERGE_REQUEST_TARGET_BRANCH_NAME == {json.dumps(needs.branch)}"
+    own, other, labelled = (f"{merge} && {rule}" for rule in (_OWN, _OTHER, f"{_OWN} && {_LABELS}"))
     secret = _options(needs)
     cancel = [*secret, "interruptible: true"]
     return [

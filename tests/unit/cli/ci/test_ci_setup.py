@@ -100,6 +100,14 @@ EVENTS: list[tuple[dict[str, str], list[str]]] = [
         {
             "CI_PIPELINE_SOURCE": "merge_request_event",
             "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "7",
+            "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "mine",
+        },
+        [],
+    ),
+    (
+        {
+            "CI_PIPELINE_SOURCE": "merge_request_event",
+            "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "7",
             "CI_MERGE_REQUEST_LABELS": "big,monkey-preview",
         },
         ["plan", "preview"],
@@ -124,6 +132,7 @@ def test_gitlab_s_schema_holds_and_each_event_runs_its_jobs(
     assert clone.init("gitlab", MACHINES["aws" if len(jobs) > 1 else "lab"], "--branch", "trunk").exit_code == 0
     clone.git("add", ".")
     clone.git("-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qm", "ci")
+    event = {"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "trunk", **event}
     assert sorted(list_gitlab_jobs(clone.root, CI_MERGE_REQUEST_PROJECT_ID="7", **event)) == jobs
 
 
@@ -140,6 +149,7 @@ def test_what_jobs_may_do(clone: Clone, forge: str, machines: str) -> None:
             assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step.get("uses", "a@" + "0" * 40))
         oidc = forge == "github" and machines in ("aws", "gcp")
         assert ("id-token" in text) is oidc
+    assert clone.read(FILES[forge][0])["on"]["pull_request"]["branches"] == ["trunk"], "its monkey.yaml is trusted"
     jobs = clone.jobs(FILES[forge][0])
     fork = jobs["fork"]
     assert fork["permissions"] == {"contents": "read"}
