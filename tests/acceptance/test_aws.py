@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from monkey.cli.ci.cloud_roles import keep_reading
 from tests.acceptance.shop import Shop
 from tests.clouds.account import Account
 from tests.clouds.calls import CHANGING, MAKING
@@ -161,3 +162,19 @@ def permitted(aws: Account, policy: str, begun: int, tags: dict[str, str]) -> No
     once = [each for each in asks(aws.wire.calls[:begun], tags) if each.resource == f"arn:aws:s3:::{BUCKET}"]
     more = {"s3:CreateBucket", "s3:PutBucketPublicAccessBlock", "s3:PutLifecycleConfiguration"}
     assert {each.action for each, may in zip(once, judge(policy, once), strict=True) if not may} == more
+
+
+def test_a_role_that_only_reads_plans_and_audits(shop: Shop, aws: Account) -> None:
+    seen = Seen(aws)
+    rent(shop, aws.image())
+    policy = json.loads(run(shop, "init", ".", "--provider", "aws", "--create-bucket"))
+    run(shop, "apply", "--detach", "--yes")
+    seen.look()
+    shop.spec("provider: cloud\nexpires: 50m\n", jobs=12)
+    begun = len(aws.wire.calls)
+    assert run(shop, "plan", "--detailed-exitcode", code=2)
+    run(shop, "audit")
+    asked = asks(aws.wire.calls[begun:], seen.tags)
+    assert {"s3", "ec2", "autoscaling"} <= {each.action.partition(":")[0] for each in asked}
+    table(json.dumps(keep_reading(policy)), dict.fromkeys(asked, True))
+    run(shop, "destroy", "--yes")
