@@ -100,7 +100,8 @@ def _read_gitlab(given: Mapping[str, str]) -> CiRun:
         # In a pipeline of merged results, CI_COMMIT_SHA is a merge that no one sees.
         commit=given.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "") or given.get("CI_COMMIT_SHA", ""),
         pull=int(number) if number.isdecimal() else None,
-        fork=bool(source) and source != given.get("CI_PROJECT_ID", ""),
+        # Not CI_PROJECT_ID: a fork's pipeline runs in the fork itself.
+        fork=bool(source) and source != (given.get("CI_MERGE_REQUEST_PROJECT_ID") or given.get("CI_PROJECT_ID", "")),
         actor=given.get("GITLAB_USER_LOGIN", ""),
         url=given.get("CI_PIPELINE_URL", ""),
     )

@@ -88,3 +88,9 @@ def test_a_merge_request_is_of_its_source_branch(source: str) -> None:
     )
     assert run is not None and (run.branch, run.base, run.commit, run.pull) == ("topic", "main", "b" * 40, 5)
     assert run.fork is (source == "8")
+    own = read_ci_run(
+        GITLAB
+        | {"CI_MERGE_REQUEST_IID": "5", "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": source}
+        | {"CI_PROJECT_ID": source, "CI_MERGE_REQUEST_PROJECT_ID": "7"}
+    )
+    assert own is not None and own.fork is (source == "8"), "a fork's pipeline runs in the fork"
