@@ -23,6 +23,7 @@ MonkeyError
 │   └── StoreFormat         A newer monkey wrote the store.
 ├── CorruptObject           Stored bytes are not what their key promises.
 ├── ConcurrentApply         Another apply came first.
+├── RemoteAway              A git remote does not answer, or refuses.
 ├── ForgeError              A forge (GitHub, Gitea, GitLab) did not do what it was asked.
 ├── FleetError              A machine or its agent could not be started.
 │   └── HostAway            A host does not answer: the others continue without it.
@@ -181,6 +182,10 @@ class ConcurrentApply(MonkeyError):
 
 class ForgeError(MonkeyError):
     """A forge did not do what it was asked, or does not answer."""
+
+
+class RemoteAway(MonkeyError):
+    """A git remote does not answer, or refuses."""
 
 
 class FleetError(MonkeyError):

@@ -34,14 +34,17 @@ _BACKFILL = "its dashboards count jobs of earlier ones, too, until `monkey metri
 Say = Callable[[str, str], None]
 
 
-async def execute_plan(world: World, plan: Plan, wanted: Sequence[LoadedSpec], say: Say) -> None:
+async def execute_plan(
+    world: World, plan: Plan, wanted: Sequence[LoadedSpec], say: Say, *, stopping: Callable[[], bool] = bool
+) -> None:
     """Apply the plan: upload datasets, converge machines, then revise sweeps; report each step to `say`.
 
     Datasets come first, as they may take hours. Sweeps whose spec is gone end before machines are made for the others.
     Machines come before sweeps. An agent may claim a job as soon as a
     revision has it, and its machine must have the job's secrets by then. Each sweep then gets its code, its revision
     and its queue markers, in this order. Where another apply did the same meanwhile, this one continues as if it had
-    done it itself. Sweeps that the plan refuses stay as they are.
+    done it itself. Sweeps that the plan refuses stay as they are. Once `stopping` returns True, the sweeps that are
+    left are left alone.
 
     Raises EndpointRefused, DatasetError where a dataset changes meanwhile, ConcurrentApply where another apply revised
     the sweep differently, SigningError, FleetError, StoreError.
@@ -56,7 +59,7 @@ async def execute_plan(world: World, plan: Plan, wanted: Sequence[LoadedSpec], s
     now = time.time()  # durations of `expires` begin here, for machines and revisions alike
     await _machines(world, plan, now, say)
     for sweep in plan.sweeps:
-        if sweep.changes:
+        if sweep.changes and not stopping():
             await _sweep(world, sweep, by_name[sweep.name], now, say)
 
 

@@ -13,6 +13,7 @@ VERBS = {
         "plan": "Show what apply would change.",
         "apply": "Apply the specs, and watch the jobs.",
         "run": "Run one command as a job: monkey run -- CMD.",
+        "sync": "Apply each commit of a branch as it comes.",
         "push": "Upload datasets without running jobs.",
     },
     "Look": {

@@ -55,9 +55,14 @@ def find_project() -> Project:
     from monkey.spec.project.project import STORE_VARIABLE, load_project
     from monkey.transfer.code.git_files import read_origin_url
 
+    return load_project(Path.cwd(), find_project_file(), os.environ.get(STORE_VARIABLE), read_origin_url)
+
+
+def find_project_file() -> Path | None:
+    """Return the file of `--project-file`, None where it was not given."""
     context = click.get_current_context(silent=True)
-    file = context.meta.get(_PROJECT_FILE) if context else None
-    return load_project(Path.cwd(), file, os.environ.get(STORE_VARIABLE), read_origin_url)
+    file: Path | None = context.meta.get(_PROJECT_FILE) if context else None
+    return file
 
 
 def run_in_world(

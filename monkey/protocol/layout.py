@@ -62,6 +62,8 @@ class Keys:
         #: The log of adopted results (`monkey.protocol.adoption_log`).
         self.adoptions = f"{self.root}adoptions/"
         self.watchers = f"{self.root}watch/"
+        #: Of syncs, which follow branches: by remotes and hosts (`monkey.protocol.status.sync_beat`).
+        self.syncs = f"{self.root}sync/"
         #: Of each fleet that Pulumi looks after: its state, and who changes it now.
         self.machines = f"{self.root}machines/"
         #: Of machines that were rented and gave up: why, by fleets (`monkey.fleet.boot_failures`).
@@ -144,6 +146,10 @@ class Keys:
     def watcher(self, who: str) -> str:
         """Return the marker of a user who watches now."""
         return f"{self.watchers}{who}"
+
+    def sync_beat(self, remote: str, host: str) -> str:
+        """Return the heartbeat of a sync; `remote` is the hash of the remote and its branch."""
+        return f"{self.syncs}{remote}/{host}/beat"
 
     def code(self, sha256: str) -> str:
         """Return a code snapshot's key (shared by all projects)."""

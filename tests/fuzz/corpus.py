@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from monkey.protocol.status.sync_beat import SyncBeat
 from tests.simulation.body import KEYS
 from tests.simulation.story import Story
 from tests.simulation.world import Weather, World
@@ -54,6 +55,8 @@ def live() -> list[dict[str, bytes]]:
 
         def note(world: World = world) -> None:
             found.append({key: _freshen(key, data) for key, (data, _) in world.state.objects.items()})
+            sync = SyncBeat("https://host/r.git", "main", "head1", 60.0, time.time(), time.time(), problem="x")
+            found[-1][KEYS.sync_beat("0123456789ab", "head1")] = sync.encode()
 
         for moment in (60, 300):
             world.loop.call_later(moment, note)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from monkey.apply.world.lookup import find_sweep
@@ -10,6 +12,7 @@ from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.render.status_lines import format_status, serialize_status
 from monkey.cli.session import complete_sweep_names, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
+from monkey.protocol.status.sync_beat import read_sync_beats
 
 
 @click.command("status")
@@ -35,8 +38,11 @@ async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json
 
         return await watch_to_end(world, [view.state.name for view in views])
     boots = await world.boots()
+    syncs, unreadable = await read_sync_beats(world.at, world.keys)
+    snapshot = replace(snapshot, problems=[*snapshot.problems, *unreadable])
     if as_json:
-        click.echo(dump_json(serialize_status(world.at.url, snapshot, views, boots), indent=2))
+        click.echo(dump_json(serialize_status(world.at.url, snapshot, views, boots, syncs), indent=2))
     else:
-        click.echo("\n".join(format_status(world.at.url, snapshot, views, detect_terminal(), boots, world.rented)))
+        to = detect_terminal()
+        click.echo("\n".join(format_status(world.at.url, snapshot, views, to, boots, world.rented, syncs)))
     return 0

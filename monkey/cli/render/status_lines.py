@@ -11,11 +11,13 @@ from monkey.apply.watch.sweep_progress import SweepProgress, WaitOutcome, judge_
 from monkey.cli.render.apply_outcome import explain_expiry, explain_hold
 from monkey.cli.render.failure_groups import format_failures
 from monkey.cli.render.machine_usage import format_departed_telemetry, format_telemetry
+from monkey.cli.render.syncs.sync_lines import format_syncs, serialize_syncs
 from monkey.cli.terminal.text import Terminal, flatten_text, format_elapsed, format_plural, lay_out_table
 from monkey.fleet.boot_failures import BootFailure
 from monkey.fleet.boot_failures import format_boot_failures as given_up
 from monkey.plan.advice import suggest_extension
 from monkey.protocol.status.store_snapshot import AgentView, JobState, JobView, StoreSnapshot, SweepView
+from monkey.protocol.status.sync_beat import SyncBeat
 from monkey.spec.job.expires import format_utc_time
 
 #: Metrics that are named where values of them were no numbers.
@@ -46,13 +48,14 @@ def format_status(
     to: Terminal,
     boots: Sequence[BootFailure] = (),
     rented: Collection[str] = (),
+    syncs: Sequence[SyncBeat] = (),
 ) -> list[str]:
     """Return sweeps with their counts, agents with when they were heard of last, and what needs attention.
 
-    `boots`: machines that gave up; `rented`: providers whose machines need a while to come.
+    `boots`: machines that gave up; `rented`: providers whose machines need a while to come; `syncs`: their beats.
     """
     counts = {view.state.name: view.counts for view in views}
-    lines = [f"store {flatten_text(store)}", ""]
+    lines = [f"store {flatten_text(store)}", *format_syncs(syncs, to), ""]
     if views:
         lines += _sweeps(views, counts, to)
     else:
@@ -180,9 +183,13 @@ def _shared(views: Sequence[SweepView]) -> dict[str, int]:
 
 
 def serialize_status(
-    store: str, snapshot: StoreSnapshot, views: Sequence[SweepView], boots: Sequence[BootFailure] = ()
+    store: str,
+    snapshot: StoreSnapshot,
+    views: Sequence[SweepView],
+    boots: Sequence[BootFailure] = (),
+    syncs: Sequence[SyncBeat] = (),
 ) -> dict[str, Any]:
-    """Return the same for programs: `sweeps`, `agents`, `problems`, `boots`."""
+    """Return the same for programs: `sweeps`, `agents`, `problems`, `boots`, `syncs`."""
     shared = _shared(views)
     return {
         "store": store,
@@ -201,6 +208,7 @@ def serialize_status(
         ],
         "problems": snapshot.problems,
         "boots": [asdict(boot) for boot in boots],
+        "syncs": serialize_syncs(syncs),
     }
 
 

@@ -19,9 +19,9 @@ from monkey.store.content.hash_worker import Taken, Task, split_lots
 from monkey.store.content.hash_workers import HashWorkers, count_processors
 from monkey.store.content.large_files import copy_hashed
 from monkey.store.content.objects import MD5_PREFIX, Moved, SourceFile, make_refusal, spell_md5_key
+from monkey.store.directory.disk_sync import flush_together
 from monkey.store.directory.publish import drop_aside
 from monkey.store.directory.root import DirectoryRoot
-from monkey.store.directory.sync import flush_together
 
 #: Bytes from which on a file is copied by a thread of its own.
 LARGE_BYTES = 4 * 1024 * 1024

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from monkey.errors import MonkeyError, StoreUnavailable
+from monkey.store.directory.disk_sync import DirectorySyncer
 from monkey.store.directory.publish import drop_aside, publish_aside, remove_stale, write_aside
 from monkey.store.directory.root import DirectoryRoot
-from monkey.store.directory.sync import DirectorySyncer
 
 #: Largest number of writes in one batch: each holds a descriptor or two.
 _MAX_BATCH = 128

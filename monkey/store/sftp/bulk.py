@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from monkey.concurrency import run_all, run_in_lanes
 from monkey.store.content.objects import Moved, SourceFile, spell_md5_key
+from monkey.store.sftp.disk_sync import SftpSyncer
 from monkey.store.sftp.publish import SftpPublisher
 from monkey.store.sftp.root import SftpRoot
-from monkey.store.sftp.sync import SftpSyncer
 from monkey.store.sftp.wire.sftp_connection import SftpConnection
 from monkey.store.sftp.wire.sftp_requests import SftpRequests
 from monkey.store.store_port import Store

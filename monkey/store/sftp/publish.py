@@ -7,8 +7,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 
 from monkey.store.replacement_stamp import make_stamp
+from monkey.store.sftp.disk_sync import SftpSyncer
 from monkey.store.sftp.root import SftpRoot
-from monkey.store.sftp.sync import SftpSyncer
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.sftp_protocol import SftpStatusError
 from monkey.store.sftp.wire.sftp_requests import SftpRequests, is_directory

@@ -18,10 +18,10 @@ from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.format import FORMAT
 from monkey.store.keys import check_prefix
 from monkey.store.sftp.bulk import FileBatch, send_in_batches
+from monkey.store.sftp.disk_sync import SYNC_CONNECTIONS, SftpSyncer
 from monkey.store.sftp.listing import SftpListing
 from monkey.store.sftp.publish import SftpPublisher
 from monkey.store.sftp.root import SftpRoot
-from monkey.store.sftp.sync import SYNC_CONNECTIONS, SftpSyncer
 from monkey.store.sftp.url import SftpTarget
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.connect import ConnectTimeouts

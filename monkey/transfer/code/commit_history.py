@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from monkey.plan.commits.place import CommitAncestry
 from monkey.transfer.code.code_manifest import ManifestEntry, PathKind
-from monkey.transfer.code.git_files import find_work_tree, run_git
+from monkey.transfer.code.git_files import find_work_tree
+from monkey.transfer.code.git_process import run_git
 
 #: Commits that touch a spec or its code, and that are searched for a content.
 MAX_COMMITS = 200

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from monkey.transfer.code.git_files import find_work_tree, run_git
+from monkey.transfer.code.git_files import find_work_tree
+from monkey.transfer.code.git_process import run_git
 
 #: Commits that are looked for at most.
 _MAX_COMMITS = 20

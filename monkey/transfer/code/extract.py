@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from monkey.errors import CorruptObject
 from monkey.removal import remove_tree
-from monkey.store.directory.sync import flush_directory, flush_file
+from monkey.store.directory.disk_sync import flush_directory, flush_file
 from monkey.transfer.code.code_manifest import (
     MAX_FILE,
     MAX_FILES,

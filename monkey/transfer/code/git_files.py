@@ -4,34 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
 from monkey.ci_run import read_ci_run
 from monkey.errors import PlanError
-
-#: Seconds after which git is taken to hang (a dead network file system, a prompt).
-_TIMEOUT_SECONDS = 120
-
-#: Set while a hook runs, for the hook's repository: not necessarily the one that is asked here. And what changes how
-#: paths are read: `git --literal-pathspecs commit` hands that on to its hooks.
-_NOT_OURS = (
-    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
-    *("GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"),
-)
-#: Nothing is fetched: a partial clone would, by a program that its own settings name.
-_ASK_NOBODY = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
-#: What a fetch may use; never a prompt, and no program that a remote's address names.
-_FETCH_ALONE = {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file", "GIT_TERMINAL_PROMPT": "0"}
-
-#: A repository can name programs that git then starts, and a stranger's branch can bring such a repository along.
-_START_NOTHING = (
-    *("-c", "safe.bareRepository=explicit"),
-    *("-c", "core.fsmonitor=false"),
-    *("-c", f"core.hooksPath={os.devnull}"),
-)
+from monkey.transfer.code.git_process import run_git
 
 #: What the index calls a submodule.
 _SUBMODULE = "160000 "
@@ -206,35 +184,3 @@ def ask_git(top: Path, *arguments: str) -> str:
         said = os.fsdecode(done.stderr).strip() or f"exit code {done.returncode}"
         raise PlanError(f"git cannot read the work tree of {top}: {said}", hint=f"try: git -C {top} status")
     return os.fsdecode(done.stdout)
-
-
-def run_git(
-    top: Path,
-    *arguments: str,
-    given: bytes = b"",
-    fetches: bool = False,
-    variables: Mapping[str, str] | None = None,
-) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a work tree with `given` as its input, and return how it ended. Raises PlanError where git is missing.
-
-    `fetches`: it may ask the remote for what a partial clone lacks, and for more history.
-    `variables`: more of its environment.
-    """
-    environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
-    environment |= (_FETCH_ALONE if fetches else _ASK_NOBODY) | dict(variables or {})
-    try:
-        return subprocess.run(
-            ["git", *_START_NOTHING, "-C", str(top), *arguments],
-            input=given,
-            capture_output=True,
-            env=environment,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-        )
-    except FileNotFoundError as exc:
-        raise PlanError(
-            f"{top} is in a git work tree, but there is no git here to tell which of its files are ignored",
-            hint="install git",
-        ) from exc
-    except subprocess.TimeoutExpired as exc:
-        raise PlanError(f"git did not answer within {_TIMEOUT_SECONDS} s in {top}") from exc

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monkey.errors import PlanError
-from monkey.transfer.code.git_files import find_work_tree, run_git
+from monkey.transfer.code.git_files import find_work_tree
+from monkey.transfer.code.git_process import run_git
 
 #: Settings of the user and of the machine name filters, too.
 _NO_SETTINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}

@@ -112,7 +112,8 @@ OTHERS = (
     *("projects/shop/shipments/lab/m/0/00000001", "projects/shop/boots/lab/m"),
     *("projects/shop/queue/cloud/s/00000001", "projects/shop/queue/cloud/s/00000001.end"),
     *("projects/shop/sweeps/s/00000002", "projects/shop/idle/lab/s/00000001"),
-    *("projects/shop/adoptions/00000001", "projects/shop/watch/me", "projects/shop/anything"),
+    *("projects/shop/adoptions/00000001", "projects/shop/watch/me", "projects/shop/sync/0a/head1/beat"),
+    "projects/shop/anything",
     *("projects/shop-2/jobs/1/00000000", "projects/a/machines/x"),
     *("code/1.tar.gz", "bundle/1", "signers/1", "files/md5/1", "format"),
 )

@@ -31,6 +31,7 @@ OTHERS = (
         "queue/cloud/s/00000001.end",
         "idle/lab/s/00000001",
         "watch/me",
+        "sync/0a/head1/beat",
         "bell2",
         "anything",
     ),

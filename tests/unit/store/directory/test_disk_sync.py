@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.store.directory.sync import _MANY, DirectorySyncer
+from monkey.store.directory.disk_sync import _MANY, DirectorySyncer
 
 
 @pytest.mark.parametrize("count", [1, _MANY + 5])

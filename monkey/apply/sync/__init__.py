@@ -1,0 +1,1 @@
+"""The pull loop: sweeps follow a branch of a git repository."""

@@ -1,0 +1,38 @@
+"""The project that a sync applies: the one in its work tree, with a store that outlives that tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from monkey.apply.sync.sync_order import SyncOrder
+from monkey.errors import MonkeyError
+from monkey.spec.project.project import Project, load_project
+from monkey.spec.project_paths import is_project_directory
+
+
+def load_sync_project(order: SyncOrder, tree: Path) -> Project:
+    """Return the project of the work tree. Raises SpecError, and MonkeyError where its store may not be used.
+
+    A store within the repository is that of the user's own checkout, from which the sync was started: `monkey status`
+    there shows it. Without one it is refused, since a work tree may be made again at any time.
+    """
+    root = tree / order.path
+    if not is_project_directory(root, tree):
+        raise MonkeyError(f"expected the project's directory, found no {order.path!r} in the repository")
+    if (root / ".monkey").is_symlink():  # what is remembered of stores would be written to where it leads
+        raise MonkeyError("expected no link `.monkey` in the repository, found one", hint="remove it from git")
+    project = load_project(root, order.project_file, order.store)
+    if project.root != root:
+        raise MonkeyError(
+            f"expected a project in {order.path!r} of the repository, found no monkey.yaml there",
+            hint="name its directory by --path",
+        )
+    if not Path(project.store).is_absolute() or not Path(project.store).is_relative_to(order.directory):
+        return project
+    if order.checkout is not None and Path(project.store).is_relative_to(tree):
+        there = order.checkout / Path(project.store).relative_to(tree)
+        return load_project(root, order.project_file, str(there))
+    raise MonkeyError(
+        f"the project's store is {project.store}, in the work tree of this sync, which may be made again at any time",
+        hint="name a store elsewhere: by `store:` in monkey.yaml, or by MONKEY_STORE",
+    )

@@ -1,0 +1,72 @@
+"""How syncs are doing: which commit of which branch was applied, and what hinders the next one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from monkey.cli.terminal.text import Terminal, flatten_text, format_elapsed
+from monkey.protocol.status.sync_beat import SyncBeat, drop_replaced_beats
+
+#: Characters of a commit that people see, and of a problem.
+_COMMIT, _PROBLEM = 10, 300
+
+
+def format_syncs(beats: Sequence[SyncBeat], to: Terminal, now: float | None = None) -> list[str]:
+    """Return a line for each sync; `now` (default: this moment) in seconds since the epoch."""
+    at = time.time() if now is None else now
+    shown = drop_replaced_beats(beats, at)
+    several = len({beat.remote for beat in shown}) > 1
+    lines = []
+    for beat in shown:
+        remote = f" {beat.remote}" if several else ""
+        text = f"git{remote}: {'; '.join([_applied(beat, at), *_newest(beat, at), *_life(beat, at)])}"
+        well = beat.outcome in ("applied", "applying", "started") and not beat.is_dead(at) and not beat.left
+        lines.append(to.paint(flatten_text(text), "" if well else "yellow"))
+    return lines
+
+
+def _applied(beat: SyncBeat, now: float) -> str:
+    """Return "main abc1234567 applied 3m04s ago by sync on head1"."""
+    if not beat.applied:
+        return f"{beat.branch}: nothing was applied yet by sync on {beat.host}"
+    ago = format_elapsed(now - beat.applied_at)
+    return f"{beat.branch} {beat.applied[:_COMMIT]} applied {ago} ago by sync on {beat.host}"
+
+
+def _newest(beat: SyncBeat, now: float) -> list[str]:
+    """Return what became of the newest look, where that is more than that the commit was applied."""
+    since = format_elapsed(now - beat.since)
+    problem = beat.problem[:_PROBLEM] + ("…" if len(beat.problem) > _PROBLEM else "")
+    if beat.outcome == "away":
+        return [f"the remote is away for {since}: {problem}"]
+    if beat.outcome == "gone":
+        return [f"branch {beat.branch} is gone for {since}: what was applied stays"]
+    if beat.outcome == "applying":
+        return [f"{beat.seen[:_COMMIT]} is being applied for {since}"]
+    if not problem:
+        return []
+    if beat.outcome == "rewritten":
+        return [f"{beat.seen[:_COMMIT]} refused for {since}: {problem}"]
+    which = "" if beat.seen == beat.applied else f"{beat.seen[:_COMMIT]} "
+    what = "" if beat.outcome == "applied" else f"{beat.outcome}: "
+    return [f"{which}{what}{problem}"]
+
+
+def _life(beat: SyncBeat, now: float) -> list[str]:
+    """Return that a sync is dead, was stopped, or hangs; nothing for one that lives, or looks once."""
+    if beat.left:
+        return [f"it was stopped {format_elapsed(now - beat.at)} ago"]
+    if beat.is_dead(now):
+        return [f"it is dead: no heartbeat for {format_elapsed(now - beat.at)}"]
+    if beat.interval and beat.outcome != "applying" and beat.at - max(beat.looked, beat.since) > 3 * beat.period:
+        return [f"its last look was {format_elapsed(now - max(beat.looked, beat.since))} ago"]
+    return []
+
+
+def serialize_syncs(beats: Sequence[SyncBeat], now: float | None = None) -> list[dict[str, Any]]:
+    """Return the same for programs: all fields of each beat, and whether its sync is dead."""
+    at = time.time() if now is None else now
+    return [{**asdict(beat), "dead": beat.is_dead(at)} for beat in drop_replaced_beats(beats, at)]

@@ -1,0 +1,102 @@
+"""An apply that no person watches: what it rents, when it ends, and who comes first."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from monkey.apply.orders import cancel_sweep
+from monkey.apply.sync.unattended_apply import HeldSweep, UnattendedResult, apply_unattended
+from monkey.errors import PlanError
+from monkey.protocol.sweeps.sweep_log import list_sweeps, read_sweep
+from tests.unit.apply.paper import renting, write_rented
+from tests.unit.apply.small_project import SPEC, apply, opened, write_project
+
+
+def keep(what: str, done: str) -> None:
+    """Say nothing."""
+
+
+def test_machines_are_rented_within_a_limit_and_never_without(tmp_path: Path) -> None:
+    async def main() -> tuple[UnattendedResult, int]:
+        async with renting(tmp_path) as (world, fleet):
+            return await apply_unattended(world, keep), fleet.rented()["machines"]
+
+    write_rented(tmp_path)
+    result, machines = asyncio.run(main())
+    assert machines == 0 and result.whole
+    assert result.held == {
+        "small": HeldSweep("would rent machines of provider 'cloud', which has no `max_cost:` in monkey.yaml")
+    }
+    write_rented(tmp_path, more=", max_cost: 10")
+    with pytest.raises(PlanError, match=r"max_cost in monkey\.yaml"):
+        asyncio.run(main())
+    write_rented(tmp_path, more=", max_cost: 100")
+    assert asyncio.run(main()) == (UnattendedResult(), 3)
+
+
+def test_it_ends_between_sweeps(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    (tmp_path / "specs" / "zweite.yaml").write_text(SPEC.replace("small", "zweite"))
+    said: list[str] = []
+
+    async def main() -> list[str]:
+        async with opened(tmp_path) as world:
+            result = await apply_unattended(
+                world, lambda what, done: said.append(done), lambda: "revision 1 appended" in said
+            )
+            assert not result.whole
+            state = await read_sweep(world.at, world.keys, world.signers, "small")
+            assert state.revision is not None
+            return await list_sweeps(world.at, world.keys)
+
+    assert asyncio.run(main()) == ["small"]
+
+
+def test_another_apply_that_comes_first_is_met_by_a_new_plan(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    spec, came = tmp_path / "specs" / "small.yaml", list[str]()
+
+    async def rival() -> None:
+        async with opened(tmp_path) as world:
+            await apply(world)
+
+    def come_first() -> bool:
+        """Apply something else between the plan and its execution, where it is asked whether to stop."""
+        if not came:
+            came.append("first")
+            spec.write_text(SPEC.replace("[1, 2, 3]", "[1, 5]"))
+            thread = threading.Thread(target=lambda: asyncio.run(rival()))
+            thread.start()
+            thread.join()
+        return False
+
+    async def main() -> None:
+        async with opened(tmp_path) as world:
+            await apply(world)
+            spec.write_text(SPEC.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
+            assert await apply_unattended(world, keep, come_first) == UnattendedResult()
+            state = await read_sweep(world.at, world.keys, world.signers, "small")
+            assert came and state.revision is not None
+            assert state.revision_at == 2 and len(state.revision.table) == 2
+
+    asyncio.run(main())
+
+
+def test_what_a_person_cancelled_stays_so(tmp_path: Path) -> None:
+    write_project(tmp_path)
+
+    async def main() -> None:
+        async with opened(tmp_path) as world:
+            await apply(world)
+            await cancel_sweep(world, "small", "too dear")
+            (tmp_path / "specs" / "small.yaml").write_text(SPEC.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
+            world.unattended = True
+            held = (await apply_unattended(world, keep)).held["small"]
+            assert held.decided and held.why.startswith("stays cancelled by ") and "too dear" in held.why
+            assert len((await read_sweep(world.at, world.keys, world.signers, "small")).revision.table) == 3
+
+    asyncio.run(main())
