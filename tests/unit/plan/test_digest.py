@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -166,3 +167,38 @@ def test_other_digest_names_both_and_what_changes() -> None:
 
 def test_names_that_are_no_unicode_have_a_digest() -> None:
     assert len(digest(want(MORE, name="a\udcff", code_files={**FILES, "\udcff": "1"}))) == 16
+
+
+def test_random_histories_never_agree_to_another_plan_nor_refuse_the_same() -> None:
+    """Others apply, pause, cancel, finish jobs, and edit specs: the digest moves exactly if what would be done does."""
+    tables = [MORE, JOBS[2:], JOBS[:-1], JOBS]
+    seen_by: dict[str, tuple[object, ...]] = {}
+    same = 0
+    for seed in range(200):
+        dice = random.Random(seed)
+        at, cancelled, jobs, applied, other = 2, None, 0, 3, 1
+        options: dict[str, object] = {}
+        for _ in range(dice.randrange(12)):
+            step = dice.choice(["apply", "pause", "cancel", "reopen", "finish", "edit", "other", "revert"])
+            if step == "apply":
+                at, cancelled, applied = at + 1, None, dice.randrange(4)
+            elif step == "other":
+                other += 1
+            elif step in ("cancel", "reopen"):
+                cancelled = "too dear" if step == "cancel" else None
+            elif step in ("edit", "revert"):
+                jobs = dice.randrange(4) if step == "edit" else 0
+            else:
+                options |= {"paused": dice.random() < 0.5} if step == "pause" else {"succeeded": ids_of(JOBS, dice)}
+        sweep = seen(tables[applied], head=at + 50, applied_at=at, cancelled=cancelled)
+        world = replace(WORLD, sweeps={"digits": replace(sweep, **options), "b": seen(JOBS, applied_at=other)})
+        found = digest(want(tables[jobs]), world=world)
+        truth = ("nothing",) if jobs == applied else (at, applied, jobs, cancelled)
+        assert seen_by.setdefault(found, truth) == truth
+        same += truth in list(seen_by.values())[:-1]
+    assert len(set(seen_by.values())) == len(seen_by) > 20 and same > 20
+
+
+def ids_of(jobs: list[dict[str, object]], dice: random.Random) -> frozenset[str]:
+    """Return the ids of some of the jobs."""
+    return frozenset(job for job in want(jobs).table.ids if dice.random() < 0.5)
