@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from monkey.protocol.clock import Clock
-from monkey.protocol.record.history import HistoryPart
+from monkey.protocol.record.history_parts import HistoryPart
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.record.shipment import Piece
 from monkey.spec.job.job_table import ParameterValue

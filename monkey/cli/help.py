@@ -20,6 +20,7 @@ VERBS = {
         "status": "Show the state of sweeps, agents and the store.",
         "list": "List jobs, sweeps, providers or instances.",
         "info": "Show the details of a job or a sweep.",
+        "history": "Show what was done to a sweep, by whom.",
         "logs": "Show the logs of jobs; -f follows.",
         "results": "Show jobs with their metrics, best first.",
         "fetch": "Download the outputs of jobs.",
@@ -32,6 +33,7 @@ VERBS = {
         "resume": "Resume a paused or cancelled sweep.",
         "retry": "Run failed jobs again.",
         "extend": "Set a later expiry for a sweep.",
+        "rollback": "Bring back what an earlier revision wanted.",
         "destroy": "Remove machines and their agents.",
     },
     "Machinery": {

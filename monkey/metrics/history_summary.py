@@ -21,7 +21,7 @@ _PIECE_BYTES = 256 * 1024
 
 
 class LoggedPart(Protocol):
-    """An attempt of a history, as `monkey.protocol.record.history` has it."""
+    """An attempt of a history, as `monkey.protocol.record.history_parts` has it."""
 
     @property
     def k(self) -> int: ...

@@ -95,7 +95,7 @@ class EndEntry:
     #: Seconds that earlier attempts ran, and that passed from the claim to the start of the process.
     before: float = 0.0
     prepared: float = 0.0
-    #: The attempts that it continued, as `monkey.protocol.record.history` reads them.
+    #: The attempts that it continued, as `monkey.protocol.record.history_parts` reads them.
     history: list[Any] = field(default_factory=list)
     #: Of the outputs, those that an earlier attempt left: path to the position of its claim.
     outputs_at: dict[str, int] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from monkey.errors import KeyMissing, StoreError
 from monkey.metrics.history_summary import summarize_history
 from monkey.metrics.summary import MetricSummary, merge_summaries
-from monkey.protocol.record.history import HistoryPart, parse_parts, restore_history
+from monkey.protocol.record.history_parts import HistoryPart, parse_parts, restore_history
 from monkey.protocol.record.shipment import METRICS, Piece
 from monkey_agent.checkpoints.remote_checkpoints import parse_spots
 from monkey_agent.ports import Attempt, AttemptOutcome, SlotGrant

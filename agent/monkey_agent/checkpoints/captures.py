@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from monkey.protocol.record.history import HistoryPart, parse_parts
+from monkey.protocol.record.history_parts import HistoryPart, parse_parts
 from monkey.removal import remove_tree
 from monkey.store.directory.publish import copy_bytes
 from monkey.untrusted_files import HeldDirectory

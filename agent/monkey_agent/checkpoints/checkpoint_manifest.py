@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from monkey.errors import CorruptObject
-from monkey.protocol.record.history import HistoryPart, parse_parts
+from monkey.protocol.record.history_parts import HistoryPart, parse_parts
 from monkey.store.keys import is_encodable
 from monkey_agent.checkpoints.directory_scan import is_inner
 

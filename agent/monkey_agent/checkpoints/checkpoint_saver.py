@@ -16,7 +16,7 @@ from monkey.fleet.fleet_port import keep_silent
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.layout import Keys
-from monkey.protocol.record.history import HistoryPart
+from monkey.protocol.record.history_parts import HistoryPart
 from monkey.removal import remove_tree
 from monkey.store.store_port import Store
 from monkey_agent.checkpoints import captures, remote_checkpoints

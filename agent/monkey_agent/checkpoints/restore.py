@@ -13,7 +13,7 @@ from pathlib import Path
 from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.layout import Keys
-from monkey.protocol.record.history import HistoryPart
+from monkey.protocol.record.history_parts import HistoryPart
 from monkey.removal import remove_tree
 from monkey.store.store_port import Store
 from monkey.untrusted_files import open_entry

@@ -17,7 +17,7 @@ from monkey.fleet.fleet_port import keep_silent
 from monkey.fleet.secret_values import WITHHELD, SecretValues
 from monkey.processes.process_tree import BUILD, MARK
 from monkey.protocol.layout import Keys
-from monkey.protocol.record.history import HistoryPart
+from monkey.protocol.record.history_parts import HistoryPart
 from monkey.protocol.record.shipment import Piece
 from monkey.spec.command.command import CommandError
 from monkey.store.store_port import Store

@@ -18,7 +18,7 @@ from monkey.metrics.influx.influx_points import make_metric_tags, parse_agent_ma
 from monkey.metrics.records import NOTHING_KEPT, RecordCut, Records
 from monkey.metrics.summary import MAX_LINE
 from monkey.protocol.layout import Keys
-from monkey.protocol.record.history import HistoryPart, restore_history
+from monkey.protocol.record.history_parts import HistoryPart, restore_history
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.store.store_port import Store
 from monkey.untrusted_files import UntrustedFile

@@ -13,7 +13,7 @@ from monkey.atomic_write import write_atomically
 from monkey.metrics.history_summary import summarize_history
 from monkey.metrics.summary import merge_summaries
 from monkey.protocol.layout import Keys
-from monkey.protocol.record.history import HistoryPart, parse_parts, restore_history
+from monkey.protocol.record.history_parts import HistoryPart, parse_parts, restore_history
 from monkey.store.store_port import Store
 from monkey.untrusted_files import open_regular
 from monkey_agent.ports import Attempt

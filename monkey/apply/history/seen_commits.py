@@ -16,7 +16,7 @@ async def record_seen_commits(world: World, planned: PlanningResult) -> None:
     """Note the commit in the log of each sweep that it leaves as it is, unless an entry says so. Raises StoreError.
 
     Commits that do not touch spec or code are not noted, nor those that a laptop alone has and may rewrite. A sweep
-    whose log went on meanwhile is left alone.
+    whose log has grown meanwhile is left alone.
     """
     history: SpecHistory | None = None
     for want in planned.wanted:

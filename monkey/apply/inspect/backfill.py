@@ -30,7 +30,7 @@ from monkey.metrics.influx.influx_points import make_metric_tags, parse_agent_ma
 from monkey.metrics.records import RecordCut, Records
 from monkey.metrics.usage import USAGE_FILE
 from monkey.protocol.entries import EndEntry
-from monkey.protocol.record.history import HistoryPart, is_file_name, restore_history
+from monkey.protocol.record.history_parts import HistoryPart, is_file_name, restore_history
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.record.shipment import METRICS
 from monkey.protocol.sweeps.sweep_log import list_revisions

@@ -12,7 +12,7 @@ from monkey.metrics.influx.state_points import JobAttempt, SweepJob, write_begin
 from monkey.metrics.records import ALL_KEPT, NOTHING_KEPT, RecordCut
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.record.history import HistoryPart, parse_parts
+from monkey.protocol.record.history_parts import HistoryPart, parse_parts
 from monkey.protocol.record.job_attempts import AttemptRecord, list_attempts
 from monkey.protocol.sweeps.revision import NumberedRevision
 

@@ -18,7 +18,7 @@ from monkey.metrics.history_summary import summarize_history
 from monkey.metrics.summary import MAX_METRICS, MetricSummary
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.layout import Keys
-from monkey.protocol.record.history import parse_parts, restore_history
+from monkey.protocol.record.history_parts import parse_parts, restore_history
 from monkey.store.store_port import Store
 
 Summary = Mapping[str, Mapping[str, Any]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,15 +30,14 @@ from monkey.cli.exit_codes import INTERRUPTED, UNEXPECTED_PLAN
 from monkey.cli.order_reports import print_order
 from monkey.cli.render.apply_outcome import format_detached
 from monkey.cli.render.plan_lines import format_plan
+from monkey.cli.rent_prompt import ask_plan_consent
 from monkey.cli.review.approved_apply import add_approved_option, is_approved, limit_to_approved
 from monkey.cli.session import find_project, project_file_option, run_in_world
-from monkey.cli.terminal.prompts import ask_consent
 from monkey.cli.terminal.text import detect_terminal, flatten_text
 from monkey.cli.watching import watch_to_end
 from monkey.errors import MonkeyError, SigningError, StoreError, UnexpectedPlan
 from monkey.plan.change import Plan
 from monkey.plan.commits.refusals import check_refusals
-from monkey.plan.cost import format_rentals
 from monkey.plan.digest import DIGEST_DIGITS, check_plan_digest
 from monkey.plan.text.lines import LineMark, format_gone_sweeps
 from monkey.plan.work import find_remaining_work
@@ -143,7 +141,7 @@ async def _apply(world: World, order: ApplyOrder) -> int:
         check_work_stays(world.project, planned.plan)
     if planned.plan.changes:
         _show(planned)
-        _confirm(planned, order)
+        ask_plan_consent(planned.plan, yes=_has_consent(planned.plan, order))
         await world.begin()
     else:
         _warn(planned.plan)
@@ -231,36 +229,10 @@ def _warn(plan: Plan) -> None:
         click.echo(f"warning: {warning}", err=True)
 
 
-def _confirm(planned: PlanningResult, order: ApplyOrder) -> None:
-    """Ask before running jobs are stopped, whose work since the last checkpoint is lost, and before money is spent.
+def _has_consent(plan: Plan, order: ApplyOrder) -> bool:
+    """Say whether someone agreed already to what is stopped and rented.
 
     A preview stops none but its own jobs, and its cost is within `previews:` of monkey.yaml: that is consent.
     """
     agreed = order.yes or order.expect is not None or is_approved()
-    if agreed or (order.preview is not None and not planned.plan.uprooted):
-        return
-    costs = {part.fleet: part.cost for part in planned.plan.rented if part.cost}
-    asked = [("stop", stopped)] if (stopped := _stopped(planned.plan)) else []
-    if pruned := [gone.name for gone in planned.plan.gone if gone.pruned]:
-        asked.append(("cancel", f"{', '.join(pruned)}, whose spec is gone"))
-    asked += [("rent", format_rentals(costs))] if costs else []
-    if asked and not sys.stdin.isatty():
-        would = ", and ".join(f"{verb} {what}" for verb, what in asked)
-        raise MonkeyError(f"applying would {would}", hint="--yes agrees to that")
-    for verb, what in asked:
-        if not ask_consent(f"{verb.capitalize()} {what}?"):
-            raise MonkeyError("nothing was applied")
-
-
-def _stopped(plan: Plan) -> str:
-    """Return in words which running jobs applying stops; "" for none."""
-    parts = []
-    if count := plan.released:
-        parts.append(
-            "1 running job that is no longer wanted"
-            if count == 1
-            else f"{count:,} running jobs that are no longer wanted"
-        )
-    if count := plan.uprooted:
-        parts.append(f"{count:,} running job{'s' * (count != 1)} on machines that go")
-    return ", and ".join(parts)
+    return agreed or (order.preview is not None and not plan.uprooted)

@@ -66,6 +66,7 @@ class Story:
         self.write("1")
         (root / "monkey.yaml").write_text("project: test\ngit: {branch: main}\n")
         self.git("init", "-q")
+        self.git("config", "uploadpack.allowFilter", "true")  # as forges have it: a clone may lack old files
         self.commit("first")
 
     def git(self, *arguments: str, at: Path | None = None) -> str:

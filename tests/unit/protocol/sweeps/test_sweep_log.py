@@ -9,20 +9,12 @@ from dataclasses import replace
 import pytest
 
 from monkey.errors import ConcurrentApply, NotFound
-from monkey.plan.commits.seen_commit import SeenCommit
 from monkey.protocol.entry_log import LogTally
 from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.protocol.sweeps.queue_markers import read_queue
 from monkey.protocol.sweeps.revision import Revision
-from monkey.protocol.sweeps.sweep_log import (
-    append_order,
-    append_revision,
-    append_seen,
-    list_revisions,
-    list_sweeps,
-    read_sweep,
-)
+from monkey.protocol.sweeps.sweep_log import append_order, append_revision, list_revisions, list_sweeps, read_sweep
 from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.protocol.sweeps.verdicts import MAX_LOSSES, MAX_LOSSES_IN_ALL, Verdict, judge_job
 from monkey.signing.entry_signers import EntrySigners
@@ -111,27 +103,6 @@ def test_orders_fold_in_their_order() -> None:
         assert state.paused, "a new revision does not undo a pause"
 
     asyncio.run(orders())
-
-
-def test_a_commit_that_is_seen_changes_nothing_and_opens_nothing() -> None:
-    async def main() -> None:
-        store = MemoryStore()
-        await append_revision(store, KEYS, SIGNERS, REVISION, 0)
-        await append_order(store, KEYS, SIGNERS, "digits", "cancel", reason="too dear")
-        before = await read_sweep(store, KEYS, SIGNERS, "digits")
-        seen = SeenCommit(
-            {"commit": "c" * 40, "branch": "main", "dirty": False, "pull": 7}, "ann", "2026-01-01T00:00:00"
-        )
-        assert await append_seen(store, KEYS, SIGNERS, before, seen)
-        assert not await append_seen(store, KEYS, SIGNERS, before, seen), "somebody wrote meanwhile"
-        after = await read_sweep(store, KEYS, SIGNERS, "digits", before)
-        assert (after.head, after.changed_at, after.seen, after.cancelled) == (3, 2, seen, "too dear")
-        assert replace(after, head=2, seen=None, digest=before.digest) == before and not after.skipped.total
-        await append_revision(store, KEYS, SIGNERS, REVISION, 3)
-        state = await read_sweep(store, KEYS, SIGNERS, "digits")
-        assert (state.changed_at, state.seen, state.cancelled) == (4, None, None)
-
-    asyncio.run(main())
 
 
 def test_orders_need_a_sweep() -> None:

@@ -18,7 +18,7 @@ from monkey.metrics.summary import MetricSummary, merge_summaries
 from monkey.protocol.clock import MachineClock
 from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.layout import Keys
-from monkey.protocol.record.history import HistoryPart, parse_parts, restore_history
+from monkey.protocol.record.history_parts import HistoryPart, parse_parts, restore_history
 from monkey.protocol.record.shipment import METRICS, Piece
 from monkey.store.memory import MemoryStore
 from tests.loops import Run
