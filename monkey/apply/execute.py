@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from monkey.apply.authorship import stamp_entry
 from monkey.apply.fleet_work import make_planned_work, recount_work
+from monkey.apply.history.authorship import stamp_entry
 from monkey.apply.inspect.revision_points import announce_revision
 from monkey.apply.pruning import cancel_gone_sweeps
 from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints

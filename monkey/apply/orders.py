@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
-from monkey.apply.authorship import stamp_entry
 from monkey.apply.cost_limits import Agree, agree_to, extend_expiry, refuse_cost
 from monkey.apply.execute import Say
 from monkey.apply.fleet_work import call_for_agents
+from monkey.apply.history.authorship import stamp_entry
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.world.lookup import find_job, find_sweep
 from monkey.apply.world.world import World

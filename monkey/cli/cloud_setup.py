@@ -16,6 +16,7 @@ from monkey.atomic_write import write_atomically
 from monkey.errors import MonkeyError
 from monkey.spec.project.cloud import MACHINE_TYPE_KEYS
 from monkey.spec.project.project import PROJECT_FILE
+from monkey.transfer.code.git_files import read_origin_url
 
 if TYPE_CHECKING:
     from monkey.spec.project.cloud import CloudSettings
@@ -168,7 +169,6 @@ def prepare_cloud(root: Path, provider: str, *, bucket: bool) -> None:
     """
     from monkey.apply.world.project_store import locate_project_store
     from monkey.spec.project.project import load_project
-    from monkey.transfer.code.git_files import read_origin_url
 
     project = load_project(root, ask_origin=read_origin_url)
     url, start = locate_project_store(project), import_module(STARTS[provider][0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monkey.apply.authorship import stamp_entry
+from monkey.apply.history.authorship import stamp_entry
 from monkey.apply.history.spec_places import SpecHistory
 from monkey.apply.planning import PlanningResult
 from monkey.apply.world.world import World

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -97,36 +98,44 @@ def plan_command(
     $  maximum cost of rented machines    ?  job, new or not (--no-store)
     """
     check_one_format(**{"--json": as_json, "--markdown": markdown})
+    show = partial(_shown, as_json=as_json, as_markdown=markdown, everything=everything)
     if no_store:
         _check_alone(
             **{"-o": output, "--detailed-exitcode": detailed_exitcode, "--keep-stale": keep_stale, "--prune": prune},
             **{"--changed-since": since, "--onto": onto, "--preview": preview},
         )
-        plan = plan_without_store(find_project(), specs)
-        click.echo(_shown(plan, as_json=as_json, as_markdown=markdown, everything=everything))
-        show_plan_comment(plan)
-        return 0
+        return _show_without_store(specs, show)
     if preview is not None:
         refuse_beside_preview(
             **{"-o": output, "--keep-stale": keep_stale, "--prune": prune, "--changed-since": since, "--onto": onto}
         )
-        check_preview(find_project(), preview)
-        shown = run_in_world(lambda world: plan_preview(world, preview, specs), remember=False)
-        click.echo(_shown(shown.planned.plan, as_json=as_json, as_markdown=markdown, everything=everything))
-        return 2 if detailed_exitcode and shown.changes else 0
-    check_prune(specs, prune=prune)
-    given = {"--changed-since": since, "--onto": onto, "names of specs": specs, "-o": output}
-    if since is not None or onto is not None:
-        check_one_format(**{name: bool(value) for name, value in given.items()})
+        changes = _show_preview(preview, specs, show)
+        return 2 if detailed_exitcode and changes else 0
     order = _PlanOrder(specs, since, onto, keep_stale, prune)
+    order.check(output)
     planned = run_in_world(order.plan, remember=False)
     if output is not None:
         _save(planned, output, prune=prune)
-    click.echo(_shown(planned.plan, as_json=as_json, as_markdown=markdown, everything=everything))
+    click.echo(show(planned.plan))
     if output is not None and not (as_json or markdown):
         click.echo(f"Saved. To do exactly this: monkey apply {output}")
     show_plan_comment(planned.plan)
     return 2 if detailed_exitcode and planned.plan.changes else 0
+
+
+def _show_without_store(specs: Sequence[str], show: Callable[[Plan], str]) -> int:
+    plan = plan_without_store(find_project(), specs)
+    click.echo(show(plan))
+    show_plan_comment(plan)
+    return 0
+
+
+def _show_preview(pull: int, specs: Sequence[str], show: Callable[[Plan], str]) -> bool:
+    """Show the plan of a preview; return whether it changes anything."""
+    check_preview(find_project(), pull)
+    preview = run_in_world(lambda world: plan_preview(world, pull, specs), remember=False)
+    click.echo(show(preview.planned.plan))
+    return preview.changes
 
 
 class _PlanOrder(NamedTuple):
@@ -135,6 +144,13 @@ class _PlanOrder(NamedTuple):
     onto: str | None
     keep_stale: Sequence[str]
     prune: bool
+
+    def check(self, output: str | None) -> None:
+        """Raise UsageError for options that exclude each other; `output`: where the plan is saved."""
+        check_prune(self.specs, prune=self.prune)
+        given = {"--changed-since": self.since, "--onto": self.onto, "names of specs": self.specs, "-o": output}
+        if self.since is not None or self.onto is not None:
+            check_one_format(**{name: bool(value) for name, value in given.items()})
 
     async def plan(self, world: World) -> PlanningResult:
         """Plan for the tree, or the part of it, that was asked for."""

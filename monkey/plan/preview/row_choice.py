@@ -26,7 +26,7 @@ _MAX_COMPARED_ROWS = 4096
 _NOWHERE = -1.0
 
 
-class _Axis(NamedTuple):
+class _PreviewAxis(NamedTuple):
     """One parameter that varies: for each index into its column's values, where that value is, and if it is asked for.
 
     The last of both is that of ABSENT, which is -1.
@@ -46,7 +46,7 @@ def select_preview_rows(table: JobTable, rows: Sequence[int], most: int) -> list
     return sorted(_select(axes, _thin_rows(axes, rows), most))
 
 
-def _make_axis(column: ParameterColumn, rows: Sequence[int]) -> _Axis | None:
+def _make_axis(column: ParameterColumn, rows: Sequence[int]) -> _PreviewAxis | None:
     """Return the axis of a parameter; None where it is the same in all rows."""
     used = set(map(column.index.__getitem__, rows))
     if len(used) < 2:
@@ -59,14 +59,14 @@ def _make_axis(column: ParameterColumn, rows: Sequence[int]) -> _Axis | None:
         places[at] = rank / max(1, len(ranked) - 1) if is_number else float(rank)
         asked[at] = not is_number or rank in (0, len(ranked) - 1)
     asked[ABSENT] = ABSENT in used
-    return _Axis(column.index, places, asked, is_number)
+    return _PreviewAxis(column.index, places, asked, is_number)
 
 
 def _is_number(value: ParameterValue) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _thin_rows(axes: Iterable[_Axis], rows: Sequence[int]) -> Sequence[int]:
+def _thin_rows(axes: Iterable[_PreviewAxis], rows: Sequence[int]) -> Sequence[int]:
     if len(rows) <= _MAX_COMPARED_ROWS:
         return rows
     counts = [0] * len(rows)
@@ -79,7 +79,7 @@ def _thin_rows(axes: Iterable[_Axis], rows: Sequence[int]) -> Sequence[int]:
     return sorted({*extreme, *(rows[int(at * step)] for at in range(half))})
 
 
-def _select(axes: Sequence[_Axis], rows: Sequence[int], most: int) -> list[int]:
+def _select(axes: Sequence[_PreviewAxis], rows: Sequence[int], most: int) -> list[int]:
     wanted = {row: _list_asked(axes, row) for row in rows}
     #: The distance from the nearest chosen row, and from all of them together.
     far = dict.fromkeys(rows, (float("inf"), 0.0))
@@ -97,13 +97,13 @@ def _select(axes: Sequence[_Axis], rows: Sequence[int], most: int) -> list[int]:
     return chosen
 
 
-def _list_asked(axes: Sequence[_Axis], row: int) -> frozenset[tuple[int, int]]:
+def _list_asked(axes: Sequence[_PreviewAxis], row: int) -> frozenset[tuple[int, int]]:
     """Return what a row has of the values that are asked for, each as its axis and its index."""
     indexes = map(itemgetter(row), (axis.values for axis in axes))
     return frozenset((at, index) for at, index in enumerate(indexes) if axes[at].asked[index])
 
 
-def _measure(axes: Sequence[_Axis], one: int, other: int) -> float:
+def _measure(axes: Sequence[_PreviewAxis], one: int, other: int) -> float:
     """Return how far two rows are from each other, over all parameters."""
     far = 0.0
     for index, places, _, is_number in axes:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.authorship import name_author
 from monkey.apply.execute import execute_plan
+from monkey.apply.history.authorship import name_author
 from monkey.apply.history.rollback_plan import plan_rollback
 from monkey.apply.history.sweep_history import list_history
 from monkey.apply.orders import cancel_sweep, resume_sweep

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.authorship import name_author
 from monkey.apply.execute import execute_plan
+from monkey.apply.history.authorship import name_author
 from monkey.apply.history.spec_places import place_specs_in_history
 from monkey.apply.orders import cancel_sweep, resume_sweep
 from monkey.apply.planning import make_plan
