@@ -72,11 +72,14 @@ def write_workflows(needs: CiNeeds) -> dict[str, str]:
 
 
 def _make_jobs(needs: CiNeeds) -> tuple[_Job, ...]:
-    install, ready = _install(needs), [_checkout(), *_install(needs), *_login(needs), _TRUST]
+    install, ready = (
+        _install(needs),
+        [_checkout(whole=needs.forge == "gitea"), *_install(needs), *_login(needs), _TRUST],
+    )
     signed = [*ready, _step("Signing key", SIGNING_KEY, SIGNING_KEY="secrets.MONKEY_SIGNING_KEY")]
     notify = _step("Notify", "monkey notify", "if: ${{ !cancelled() }}", **_TOKEN)
     onto = '--onto "origin/$GITHUB_BASE_REF" ' if needs.forge == "gitea" else ""
-    plan = _step("Plan", f'monkey plan --comment {onto}--project-file "$RUNNER_TEMP/monkey.yaml"', **_TOKEN)
+    plan = _step("Plan", f'monkey plan --comment --prune {onto}--project-file "$RUNNER_TEMP/monkey.yaml"', **_TOKEN)
     preview = _step("Preview", _PREVIEW, NUMBER="github.event.pull_request.number", **_TOKEN)
     # Without Pulumi's plugins: no cloud is asked.
     fork = (_checkout(secret=False), *install[:2], _base(), _step("Plan without store", _FORK_PLAN))
@@ -194,9 +197,11 @@ def _write_job(job: _Job, needs: CiNeeds) -> str:
     return "\n".join([*lines, "    steps:", *(indent(step, " " * 6) for step in job.steps)])
 
 
-def _checkout(*, secret: bool = True) -> str:
-    # Without blobs: of the history, only what is read is fetched, by the job's own token.
-    given = "fetch-depth: 0, filter: blob:none" if secret else "fetch-depth: 0, persist-credentials: false"
+def _checkout(*, secret: bool = True, whole: bool = False) -> str:
+    # Without blobs: of the history, only what is read is fetched, by the job's own token. A merge that git makes here
+    # needs them all.
+    rest = "" if whole else ", filter: blob:none"
+    given = f"fetch-depth: 0{rest}" if secret else "fetch-depth: 0, persist-credentials: false"
     return _use(CHECKOUT, f"with: {{{given}}}")
 
 

@@ -76,7 +76,7 @@ def write_pipeline(needs: CiNeeds) -> dict[str, str]:
 
 def _jobs(needs: CiNeeds) -> list[str]:
     file = '--project-file "$MONKEY_TEMP/monkey.yaml"'
-    plan = f'monkey plan --comment --onto "origin/$CI_MERGE_REQUEST_TARGET_BRANCH_NAME" {file}'
+    plan = f'monkey plan --comment --prune --onto "origin/$CI_MERGE_REQUEST_TARGET_BRANCH_NAME" {file}'
     preview = f'monkey apply --preview "$CI_MERGE_REQUEST_IID" --detach {file}'
     pushed = f'$CI_PIPELINE_SOURCE == "push" && $CI_COMMIT_BRANCH == {json.dumps(needs.branch)}'
     # Notices are sent whether or not all was applied.

@@ -7,10 +7,12 @@ from functools import partial
 
 import click
 
+from monkey.apply.previews import end_previews
 from monkey.apply.world.world import World
 from monkey.cli.review.sweep_statuses import CiForge, open_ci_forge
 from monkey.cli.session import project_file_option, run_in_world
 from monkey.cli.terminal.text import flatten_text
+from monkey.errors import ForgeError, SigningError, StoreError
 from monkey.results.posting.publish_news import PostedNews, publish_news
 from monkey.transfer.code.commit_range import list_between
 
@@ -20,6 +22,8 @@ from monkey.transfer.code.commit_range import list_between
 def notify_command() -> int:
     """Post what came of sweeps to their pull requests, and set the statuses of their commits.
 
+    Previews of pull requests that are no longer open are cancelled.
+
     For a job that CI starts on a schedule, or with each push: it posts what no one has posted yet.
     """
     forge = open_ci_forge(os.environ)
@@ -27,7 +31,17 @@ def notify_command() -> int:
 
 
 async def _publish(world: World, at: CiForge) -> PostedNews:
-    return await publish_news(world, at.forge, at.repository, find_between=partial(list_between, world.project.root))
+    posted = await publish_news(world, at.forge, at.repository, find_between=partial(list_between, world.project.root))
+    try:
+        # Before the previews: one that is opened by then is open.
+        pulls = {pull.number for pull in at.forge.list_open_pulls()}
+        for ended in await end_previews(world, pulls):
+            click.echo(flatten_text(f"{ended.view.state.name}: cancelled, as its pull request is closed"))
+    except (ForgeError, StoreError, SigningError) as exc:
+        click.echo(
+            flatten_text(f"warning: previews of closed pull requests were not looked for: {exc.message}"), err=True
+        )
+    return posted
 
 
 def _tell(posted: PostedNews) -> int:
