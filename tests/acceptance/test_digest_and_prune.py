@@ -27,6 +27,7 @@ def begin(shop: Shop) -> None:
     commit(shop, "b")
     shop.run("apply", "--detach")
     until(lambda: shop.ledger.executions == 3, "b's job runs")
+    until(lambda: shop.states("b") == {"running": 1}, "its agent says so")
 
 
 def digest(shop: Shop, *arguments: str) -> str:
@@ -51,6 +52,7 @@ def test_expected_digest_is_consent_to_that_plan_and_to_no_other(shop: Shop) -> 
     shop.run("pause", "b")
     shop.run("resume", "b")
     assert digest(shop) == agreed
+    until(lambda: shop.states("b") == {"running": 1}, "it runs, or runs again")
     assert "would stop 1 running job" in shop.run("apply", "--detach", code=1).stderr
     assert "expected 16 hexadecimal digits" in shop.run("apply", "--expect", "main", code=1).stderr
     refused = shop.run("apply", "--detach", "--expect", nothing, code=3).stderr

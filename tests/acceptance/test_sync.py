@@ -115,8 +115,8 @@ def test_what_people_cancelled_and_what_another_branch_applied_is_left_alone(fol
     shop.spec(name="new", jobs=2, seconds=0.07)
     head = remote.commit()
     said = follower.once(code=1)
-    assert "sweep mine: stays cancelled (too dear); `monkey resume mine` opens it" in said
-    assert "sweep theirs: was last applied from commit" in said
+    assert "sweep mine: stays cancelled by " in said and ": too dear (`monkey resume mine`" in said
+    assert "sweep theirs: refused: last applied by " in said and "not merged into this one" in said
     until(lambda: shop.states("new") == {"succeeded": 2}, "the third sweep is held up by none")
     assert follower.beat()["applied"] == head
     assert shop.states("mine") == {"cancelled": 1} and shop.states("theirs") == {"succeeded": 2}

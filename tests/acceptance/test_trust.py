@@ -78,7 +78,7 @@ def test_who_trusts_nobody_yet_replaces_no_newer_commit(make_shop: Callable[...,
     said = bob.run("plan").stdout
     assert "no signer whom you trust applied revision 2: apply signs a new one, which runs here" in said, said
     subprocess.run(["git", "-C", str(bob.root), "reset", "-q", "--hard", "HEAD~1"], check=True)
-    assert "does not descend from it" in bob.run("apply", code=1).stderr
+    assert "which is newer than this one" in bob.run("apply", code=1).stderr
     subprocess.run(["git", "-C", str(bob.root), "pull", "-q"], check=True)
     assert "sweep: revision 3 appended" in bob.run("apply").stdout
     assert "nothing to do" in bob.run("apply").stdout and alice.ledger.executions == 2
