@@ -50,9 +50,11 @@ def test_expected_digest_is_consent_to_that_plan_and_to_no_other(shop: Shop) -> 
     (shop.root / "README.md").write_text("read me, too\n")
     commit(shop, "no change of code")
     shop.run("pause", "b")
+    until(lambda: not shop.jobs, "it was stopped")
     shop.run("resume", "b")
     assert digest(shop) == agreed
-    until(lambda: shop.states("b") == {"running": 1}, "it runs, or runs again")
+    until(lambda: shop.ledger.executions == 4, "it runs again")
+    until(lambda: shop.states("b") == {"running": 1}, "its agent says so")
     assert "would stop 1 running job" in shop.run("apply", "--detach", code=1).stderr
     assert "expected 16 hexadecimal digits" in shop.run("apply", "--expect", "main", code=1).stderr
     refused = shop.run("apply", "--detach", "--expect", nothing, code=3).stderr
