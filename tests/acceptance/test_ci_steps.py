@@ -103,6 +103,21 @@ def test_a_runner_signs_with_its_key_and_trusts_whom_it_is_told(runner: Runner, 
     assert "set the secret MONKEY_SIGNING_KEY" in runner.step("apply", "Signing key", code=1, SIGNING_KEY="")
 
 
+def test_a_runner_s_own_key_and_hosts_stay_as_they_are(runner: Runner) -> None:
+    own = Path(runner.env["HOME"], ".ssh")
+    own.mkdir()
+    (own / "id_ed25519").write_text("mine")
+    runner.step("apply", "SSH", KEY="the job's", HOSTS="gpu1 ssh-ed25519 AAAA")
+    assert [(path.name, path.read_text()) for path in own.iterdir()] == [("id_ed25519", "mine")]
+    handed = dict(line.split("=", 1) for line in (runner.temp / "github_env").read_text().splitlines())
+    config = handed["MONKEY_SSH_CONFIG"]
+    said = subprocess.check_output(["ssh", "-G", "-F", config, "gpu1"], env=runner.env, text=True).splitlines()
+    [key] = [Path(line.partition(" ")[2]) for line in said if line.startswith("identityfile ")]
+    assert key.read_text() == "the job's\n" and key.stat().st_mode & 0o777 == 0o600
+    [known] = [line.split()[1] for line in said if line.startswith("userknownhostsfile ")]
+    assert Path(known).read_text() == "gpu1 ssh-ed25519 AAAA\n"
+
+
 def test_what_pip_is_to_install_must_be_said(runner: Runner) -> None:
     runner.env["MONKEY_PACKAGE"] = ""
     assert "set the variable MONKEY_PACKAGE" in runner.step("plan", "Install monkey", code=1)

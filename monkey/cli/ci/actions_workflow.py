@@ -87,7 +87,7 @@ def _make_jobs(needs: CiNeeds) -> tuple[_Job, ...]:
         _make_plan_job(needs, (*ready, _base(), plan)),
         _Job(
             "fork",
-            f"{_PULL} && github.event.action != 'labeled' && {_OTHER}",
+            f"{_PULL} && {_name_label(needs)} && {_OTHER}",
             fork,
             "contents: read",
             comment="A stranger's branch: no secret, no store, no comment.",
@@ -112,6 +112,11 @@ def _oidc(needs: CiNeeds) -> str:
     return ", id-token: write" if any(login.endswith("-oidc") for login in needs.logins) else ""
 
 
+def _name_label(needs: CiNeeds) -> str:
+    """Return the condition of what a new label does not concern: Gitea's event names it in its own way."""
+    return f"github.event.action != '{'label_updated' if needs.forge == 'gitea' else 'labeled'}'"
+
+
 def _writes(needs: CiNeeds) -> str:
     """Return the permissions of jobs that comment and set statuses; Gitea asks for the right to push for the latter."""
     if needs.forge == "gitea":
@@ -122,7 +127,7 @@ def _writes(needs: CiNeeds) -> str:
 def _make_plan_job(needs: CiNeeds, steps: tuple[str, ...]) -> _Job:
     return _Job(
         "plan",
-        f"{_PULL} && github.event.action != 'labeled' && {_OWN}",
+        f"{_PULL} && {_name_label(needs)} && {_OWN}",
         steps,
         _writes(needs),
         group=f"monkey-plan-{_NUMBER}",

@@ -26,11 +26,17 @@ umask 077
 printf '%s\\n' "$SIGNING_KEY" > "$RUNNER_TEMP/signing_key"
 echo "MONKEY_SIGNING_KEY=$RUNNER_TEMP/signing_key" >> "$GITHUB_ENV\""""
 
+#: In files of the job's own, which end with it: a runner that stays may have a user, whose key and hosts are not ours.
 SSH_KEY = """\
 umask 077
-mkdir -p ~/.ssh
-printf '%s\\n' "$KEY" > ~/.ssh/id_ed25519
-printf '%s\\n' "$HOSTS" >> ~/.ssh/known_hosts"""
+printf '%s\\n' "$KEY" > "$RUNNER_TEMP/ssh_key"
+printf '%s\\n' "$HOSTS" > "$RUNNER_TEMP/ssh_hosts"
+cat > "$RUNNER_TEMP/ssh_config" <<END
+IdentityFile "$RUNNER_TEMP/ssh_key"
+UserKnownHostsFile "$RUNNER_TEMP/ssh_hosts" ~/.ssh/known_hosts
+Include ~/.ssh/config
+END
+echo "MONKEY_SSH_CONFIG=$RUNNER_TEMP/ssh_config" >> "$GITHUB_ENV\""""
 
 NO_BASE = 'echo "the base branch has no monkey.yaml: push it there first; a pull request has none to trust"; exit 1'
 

@@ -206,6 +206,14 @@ def test_files_of_others_stay_and_own_ones_are_kept(clone: Clone) -> None:
     assert file.read_text() == text
 
 
+@pytest.mark.parametrize(("forge", "action"), [("github", "labeled"), ("gitea", "label_updated")])
+def test_a_label_makes_no_plan_again(clone: Clone, forge: str, action: str) -> None:
+    assert clone.init(forge, MACHINES["lab"], *PACKAGE).exit_code == 0
+    jobs = clone.jobs(FILES[forge][0])
+    for name in ("plan", "fork"):
+        assert f"github.event.action != '{action}'" in jobs[name]["if"]
+
+
 def test_a_project_below_the_repository_s_top(clone: Clone) -> None:
     assert clone.init("github", MACHINES["ssh"], "--branch", 'we"ird', at="deep/down").exit_code == 0
     workflow = clone.read(".github/workflows/monkey.yml")
