@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from monkey.signing.machine_list import is_same_list
 from monkey_stacks.bundle.wheels import WheelTarget
 from monkey_stacks.ssh.remote.agents import digest_secret
 from monkey_stacks.ssh.remote.keep_alive import CRON, DETACHED, SYSTEMD
@@ -224,7 +225,7 @@ def list_differences(seen: ObservedHost, wanted: HostPlan, bundle: str, *, idle:
             found.append("not begun again after a boot")
     if not _same_secrets(seen, wanted):
         found.append("other secrets")
-    if seen.signers != hashlib.sha256(wanted.signers.encode()).hexdigest():
+    if not is_same_list(seen.signers, wanted.signers):
         found.append("other signers")
     if any(agent.alive and not agent.draining for agent in seen.agents[:-1]):
         found.append("more than one agent takes claims")
