@@ -215,6 +215,18 @@ class GiteaRepository:
             time.sleep(0.05)
         return str(self.api("GET", f"/pulls/{number}")["merge_commit_sha"])
 
+    def set_secret(self, name: str, value: str) -> None:
+        """Set a secret of the repository's Actions."""
+        self.api("PUT", f"/actions/secrets/{name}", {"data": value})
+
+    def set_variable(self, name: str, value: str) -> None:
+        """Set a new variable of the repository's Actions."""
+        self.api("POST", f"/actions/variables/{name}", {"value": value})
+
+    def dispatch(self, workflow: str) -> None:
+        """Run a workflow of main by hand."""
+        self.api("POST", f"/actions/workflows/{workflow}/dispatches", {"ref": "main"})
+
     def list_comments(self, number: int) -> list[dict[str, Any]]:
         """Return the comments of a pull request."""
         return list(self.api("GET", f"/issues/{number}/comments"))

@@ -5,6 +5,7 @@ in JSON), one job at a time, the job's own token, secrets and variables, logs, r
 
 - `actions/checkout` is a clone that it makes, as deep as the step asks for (1 by default): a missing depth is noticed.
 - Jobs run on this machine, with the environment that the test gives: no container.
+- Other actions are directories of this machine that the test names: nothing is fetched from elsewhere.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class GiteaRunner:
     work: Path
     #: What jobs find in their environment, besides what Gitea gives them: PATH at least.
     environ: Mapping[str, str]
+    #: Actions as workflows name them, "owner/name@ref", to the directories that they are taken from.
+    actions: Mapping[str, Path] = field(default_factory=dict)
     tasks: list[Task] = field(default_factory=list)
     failure: BaseException | None = None
     _identity: tuple[str, str] = ("", "")
@@ -107,6 +110,9 @@ class GiteaRunner:
         flow.pop("concurrency", None)
         for key in ("needs", "concurrency"):
             flow["jobs"][name].pop(key, None)
+        # The server hands numbers on as text, which act's own checks refuse and act_runner, which has none, takes.
+        if limit := flow["jobs"][name].get("timeout-minutes"):
+            flow["jobs"][name]["timeout-minutes"] = int(limit)
         steps = flow["jobs"][name].get("steps", [])
         at = self.work / str(number)
         at.mkdir(parents=True)
@@ -115,8 +121,9 @@ class GiteaRunner:
             yaml.dump(flow, file)
         (at / "event.json").write_text(json.dumps(context["event"]))
         secrets = {**task.get("secrets", {}), "GITHUB_TOKEN": context["token"]}
-        (at / "secrets").write_text("".join(f"{key}={value}\n" for key, value in secrets.items()))
-        (at / "vars").write_text("".join(f"{key}={value}\n" for key, value in task.get("vars", {}).items()))
+        # JSON is YAML, and has values of several lines.
+        (at / "secrets.yml").write_text(json.dumps(secrets))
+        (at / "vars.yml").write_text(json.dumps(task.get("vars", {})))
         self._report(number, started, 0, len(steps))
         code, rows = self._act(at, context)
         known = any("Success - Main" in row for row in rows)
@@ -163,9 +170,11 @@ class GiteaRunner:
         }
         words = [str(act_program()), context["event_name"], "-C", str(at / "src"), "-W", str(at / "flow.yml")]
         words += ["-P", f"{LABEL}=-self-hosted", "-e", str(at / "event.json"), "-a", context["actor"], "--json"]
-        words += ["--secret-file", str(at / "secrets"), "--var-file", str(at / "vars")]
+        words += ["--secret-file", str(at / "secrets.yml"), "--var-file", str(at / "vars.yml")]
         # Without it, act listens on an address that others reach.
         words += ["--no-cache-server"]
+        for name, path in self.actions.items():
+            words += ["--local-repository", f"{name}={path}"]
         for name, value in given.items():
             words += ["--env", f"{name}={value}"]
         # act keeps its settings and its copies of actions there.
@@ -198,9 +207,11 @@ def _git(at: Path, *words: str) -> None:
 
 
 @contextlib.contextmanager
-def run_tasks(server: Gitea, work: Path, environ: Mapping[str, str]) -> Iterator[GiteaRunner]:
-    """Run the instance's tasks; `environ`: what jobs find in their environment, PATH at least."""
-    runner = GiteaRunner(server, work, {"PATH": os.environ["PATH"], **environ})
+def run_tasks(
+    server: Gitea, work: Path, environ: Mapping[str, str], actions: Mapping[str, Path] | None = None
+) -> Iterator[GiteaRunner]:
+    """Run the instance's tasks; `environ`, `actions`: see `GiteaRunner`."""
+    runner = GiteaRunner(server, work, {"PATH": os.environ["PATH"], **environ}, actions or {})
     runner.register()
     stop = threading.Event()
     thread = threading.Thread(target=runner.work_until, args=(stop,))
