@@ -213,16 +213,19 @@ async def end_previews(world: World, open_pulls: Collection[int]) -> list[OrderO
     return await _end_previews(world, lambda pull: pull not in open_pulls)
 
 
-async def end_preview(world: World, pull: int) -> list[OrderOutcome]:
-    """Cancel the previews of a pull request that was closed; return and raise as `end_previews` does."""
-    return await _end_previews(world, lambda other: other == pull)
+async def end_preview(world: World, pull: int, reason: str = "") -> list[OrderOutcome]:
+    """Cancel the previews of a pull request that was closed; return and raise as `end_previews` does.
+
+    `reason`: a person's, who does not want them to be opened again by the next push.
+    """
+    return await _end_previews(world, lambda other: other == pull, reason)
 
 
-async def _end_previews(world: World, chosen: Callable[[int], bool]) -> list[OrderOutcome]:
+async def _end_previews(world: World, chosen: Callable[[int], bool], reason: str = "") -> list[OrderOutcome]:
     names = _list_active(await world.reader().read(), chosen) if world.store is not None else []
     done = []
     for name in names:
         pull = parse_preview_name(name)
         assert pull is not None
-        done.append(await cancel_sweep(world, name, explain_closed_pull(pull)))
+        done.append(await cancel_sweep(world, name, reason or explain_closed_pull(pull)))
     return [outcome for outcome in done if outcome.changed]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from monkey.apply.history.authorship import stamp_entry
 from monkey.apply.world.world import World
 from monkey.plan.change import Plan
 from monkey.plan.observed import PRUNED
@@ -20,6 +21,9 @@ async def cancel_gone_sweeps(world: World, plan: Plan, say: Callable[[str, str],
     for gone in plan.gone:
         if gone.pruned:
             await append_order(
-                world.at, world.keys, world.signers, gone.name, "cancel", reason=reason, revision=gone.revision
+                *(world.at, world.keys, world.signers, gone.name, "cancel"),
+                reason=reason,
+                stamp=stamp_entry(),
+                revision=gone.revision,
             )
             say(gone.name, "cancelled, as its spec is gone")

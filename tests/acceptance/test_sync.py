@@ -123,6 +123,24 @@ def test_what_people_cancelled_and_what_another_branch_applied_is_left_alone(fol
     assert shop.ledger.executions == 1 + 2 + 2
 
 
+def test_a_squash_merge_of_an_applied_branch_is_followed(follower: Follower) -> None:
+    shop, remote = follower.shop, follower.remote
+    follower.push("mine", jobs=1)
+    follower.once()
+    remote.git("checkout", "-q", "-b", "side")
+    shop.spec(name="mine", jobs=2)
+    remote.commit(push=False)
+    shop.run("apply")
+    remote.git("checkout", "-q", "main")
+    remote.git("merge", "-q", "--squash", "side")
+    remote.commit()
+    shop.spec(name="mine", jobs=3)
+    head = remote.commit()
+    follower.once()
+    until(lambda: shop.states("mine") == {"succeeded": 3}, "the branch has what was applied, and more")
+    assert follower.beat()["applied"] == head and shop.ledger.executions == 3
+
+
 def test_an_unchanged_round_writes_nothing_but_the_beat(follower: Follower) -> None:
     head = follower.push(jobs=1)
     sync = follower.start()

@@ -128,6 +128,8 @@ class SyncRounds:
 
     def _apply(self, head: str) -> CommitVerdict:
         project = load_sync_project(self.order, self.clone.tree)
+        # The branch that is followed is the one that specs are merged into.
+        project = replace(project, git_branch=project.git_branch or self.order.branch)
         store = locate_trusted_store(project)
         check_endpoints(project, list_report_endpoints(project))
         self._direct(store, project.name)

@@ -24,9 +24,9 @@ def cancel_command(sweep: str | None, reason: str, preview: int | None) -> None:
         done = run_in_world(lambda world: cancel_sweep(world, sweep, reason))
         report_order(done, "cancel", "cancelled", _RESUME.format(sweep))
         return
-    if preview is None or sweep is not None or reason:
-        raise click.UsageError("expected SWEEP, or --preview alone")
-    ended = run_in_world(lambda world: end_preview(world, preview))
+    if preview is None or sweep is not None:
+        raise click.UsageError("expected SWEEP, or --preview NUMBER")
+    ended = run_in_world(lambda world: end_preview(world, preview, reason))
     for one in ended:
         name = one.view.state.name
         report_order(one, "cancel", "cancelled", _RESUME.format(name))

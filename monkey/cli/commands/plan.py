@@ -60,7 +60,9 @@ prune_option = click.option("--prune", is_flag=True, help="Cancel sweeps whose s
 @click.option("-o", "--output", metavar="FILE", help="Save the plan; `monkey apply FILE` applies exactly this.")
 @json_option
 @click.option("--markdown", is_flag=True, help="Print Markdown, for a comment on a pull request.")
-@click.option("--detailed-exitcode", is_flag=True, help="Exit with 0: no changes, 1: error, 2: changes.")
+@click.option(
+    "--detailed-exitcode", is_flag=True, help="Exit with 0: no changes, 1: error, 2: changes, or refused ones."
+)
 @click.option("--all", "everything", is_flag=True, help="Show what stays unchanged, too.")
 @click.option(
     "--no-store",
@@ -120,7 +122,9 @@ def plan_command(
     if output is not None and not (as_json or markdown):
         click.echo(f"Saved. To do exactly this: monkey apply {output}")
     show_plan_comment(planned.plan)
-    return 2 if detailed_exitcode and planned.plan.changes else 0
+    # What is refused is not as the branch wants it: who looks for drift must see that.
+    differs = planned.plan.changes or len(planned.plan.accepted) < len(planned.plan.sweeps)
+    return 2 if detailed_exitcode and differs else 0
 
 
 def _show_without_store(specs: Sequence[str], show: Callable[[Plan], str]) -> int:

@@ -101,7 +101,11 @@ def test_a_preview_ends_when_its_pull_request_is_closed_and_continues_when_it_is
             assert reopened.closed == ("pr-12.small",) and reopened.changes
             assert "pull request 12 is open again" in reopened.planned.plan.warnings[0]
             assert (await cancelled(world))["pr-12.small"] is None
-            assert [one.view.state.name for one in await end_preview(world, 2)] == ["pr-2.other", "pr-2.small"]
+            assert [one.view.state.name for one in await end_preview(world, 2, "too dear")] == [
+                "pr-2.other",
+                "pr-2.small",
+            ]
+            assert (await cancelled(world))["pr-2.small"] == "too dear"
 
     asyncio.run(main())
 

@@ -57,7 +57,8 @@ def test_gone_sweep_is_cancelled_with_its_reason_and_no_machine_is_made_for_it(r
             planned = await make_plan(world, [], prune=True)
             assert planned.plan.changes and planned.plan.fleets[0].jobs == 3 < shown.fleets[0].jobs
             await execute_plan(world, planned.plan, planned.wanted, silent)
-            assert (await state(world, "other")).cancelled == f"its spec left git (commit {head[:10]})"
+            ended = await state(world, "other")
+            assert ended.cancelled == f"its spec left git (commit {head[:10]})" and ended.cancelled_by
             assert (await state(world, "small")).head == 1
             again = (await make_plan(world, [], prune=True)).plan
             assert not again.gone and not again.changes
