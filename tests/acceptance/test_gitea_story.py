@@ -20,13 +20,14 @@ from tests.acceptance.lab_site import LabSite
 from tests.acceptance.shop import until
 from tests.acceptance.test_gitea import Clone
 from tests.forges.gitea import Gitea, GiteaRepository
-from tests.forges.gitea_runner import FAILURE, SUCCESS, GiteaRunner, Task, run_tasks
+from tests.forges.gitea_runner import FAILURE, SKIPPED, SUCCESS, GiteaRunner, Task, run_tasks
 from tests.host_root import USER
 from tests.trusting import trust
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("gitea"), pytest.mark.needs("act")]
 
 PLAN = "<!-- monkey:plan:shop -->"
+ASKED = "<!-- monkey:apply:shop -->"
 RESULTS = "<!-- monkey:results:sweep -->"
 
 
@@ -130,7 +131,7 @@ def runner(story: Story, gitea: Gitea, tmp_path: Path, python_action: dict[str, 
         yield made
 
 
-def find_tasks(runner: GiteaRunner, job: str, commit: str, event: str = "pull_request") -> list[Task]:
+def find_tasks(runner: GiteaRunner, job: str, commit: str, event: str) -> list[Task]:
     """Return the tasks of a job for a commit, also those that only saw that they are not meant."""
     return [task for task in runner.tasks if (task.job, task.commit, task.event) == (job, commit, event)]
 
@@ -170,16 +171,20 @@ def test_a_value_is_added_by_pull_request_and_its_results_come_back(story: Story
     [(again, said)] = story.comments(pull, PLAN)
     state, planned = story.status(head, "monkey/plan")
     assert again == number and said.startswith(f"{PLAN}\n### monkey plan: 2 new") and state == "success"
+    # A label makes no plan again: Gitea names that event in its own way.
+    repository.add_label(pull, "big")
+    until(lambda: len(find_tasks(runner, "plan", head, "pull_request")) == 2, "the label's run comes", step=0.2)
+    assert sorted(task.result for task in find_tasks(runner, "plan", head, "pull_request")) == [SUCCESS, SKIPPED]
     # Another pull request comes first: what a squash makes is a commit that no one planned.
     repository.write_file("README2.md", "hello\n", "main", new_branch="other")
-    other = repository.merge(repository.open_pull("other"), "merge")
-    await_job(runner, "apply", other, "push")
+    await_job(runner, "apply", repository.merge(repository.open_pull("other"), "merge"), "push")
     # What is merged is what was agreed to, and it alone runs.
     merged = repository.merge(pull, "squash", delete_branch=True)
     await_job(runner, "apply", merged, "push")
     assert story.status(merged, "monkey/apply") == ("success", f"{planned.partition(' ')[0]} applied")
     until(lambda: len(ledger.digests) == 4, "the new jobs end")
     assert ledger.executions == 4
+    assert not story.comments(pull, ASKED)
     until(lambda: [row["state"] for row in site.rows()] == ["succeeded"] * 4, "all jobs end")
     repository.dispatch("monkey.yml")
     await_job(runner, "notify", merged, "workflow_dispatch")

@@ -223,6 +223,11 @@ class GiteaRepository:
         """Set a new variable of the repository's Actions."""
         self.api("POST", f"/actions/variables/{name}", {"value": value})
 
+    def add_label(self, number: int, name: str) -> None:
+        """Put a new label on a pull request."""
+        label = self.api("POST", "/labels", {"name": name, "color": "#aaaaaa"})
+        self.api("POST", f"/issues/{number}/labels", {"labels": [label["id"]]})
+
     def dispatch(self, workflow: str) -> None:
         """Run a workflow of main by hand."""
         self.api("POST", f"/actions/workflows/{workflow}/dispatches", {"ref": "main"})
