@@ -122,9 +122,12 @@ def plan_command(
     if output is not None and not (as_json or markdown):
         click.echo(f"Saved. To do exactly this: monkey apply {output}")
     show_plan_comment(planned.plan)
-    # What is refused is not as the branch wants it: who looks for drift must see that.
-    differs = planned.plan.changes or len(planned.plan.accepted) < len(planned.plan.sweeps)
-    return 2 if detailed_exitcode and differs else 0
+    return 2 if detailed_exitcode and _differs(planned.plan) else 0
+
+
+def _differs(plan: Plan) -> bool:
+    """Tell whether the store differs from what the branch wants: a sweep that is refused does, too."""
+    return plan.changes or len(plan.accepted) < len(plan.sweeps)
 
 
 def _show_without_store(specs: Sequence[str], show: Callable[[Plan], str]) -> int:
