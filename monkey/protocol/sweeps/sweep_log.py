@@ -117,6 +117,12 @@ async def append_seen(store: Store, keys: Keys, signers: EntrySigners, state: Sw
     )
 
 
+def _check_revision(state: SweepState, revision: int | None) -> None:
+    """Raise ConcurrentApply where the newest revision is not the one of that number."""
+    if revision is not None and state.revision_at != revision:
+        raise _make_concurrent_apply(state.name)
+
+
 def _make_concurrent_apply(sweep: str) -> ConcurrentApply:
     return ConcurrentApply(
         f"sweep {sweep!r} was changed by somebody else while this plan was being applied",
@@ -152,8 +158,7 @@ async def append_order(
         state = await read_sweep(store, keys, signers, name, state)
         if state.revision is None:
             raise make_missing_sweep(state)
-        if revision is not None and state.revision_at != revision:
-            raise _make_concurrent_apply(name)
+        _check_revision(state, revision)
         entry = signers.sign(locate_next(state, keys, store.id), _dump(body))
         answer = await create_object(store, keys.sweep_log(name) + spell_number(state.head + 1), entry)
         if not isinstance(answer, Lost):

@@ -15,7 +15,9 @@ from monkey.protocol.sweeps.sweep_log import append_order, append_revision, appe
 from monkey.protocol.sweeps.sweep_state import StopPointer, SweepState
 from monkey.spec.job.recipe import SweepSettings
 from monkey.spec.job.stop_when import StopRule
+from monkey.store.create import Lost, Won, create_object
 from monkey.store.memory import MemoryStore
+from monkey.store.store_port import Store
 from tests.signing import SIGNERS
 from tests.unit.protocol.sweeps.test_sweep_log import REVISION
 
@@ -60,6 +62,24 @@ def test_a_failure_ends_its_sweep_once() -> None:
         assert (state.head, state.cancelled, state.cause) == (2, None, None), "it is acted on once"
 
     asyncio.run(fail_fast())
+
+
+def test_two_agents_that_conclude_at_once_end_it_once() -> None:
+    async def race() -> None:
+        store = MemoryStore()
+        await append_revision(store, KEYS, SIGNERS, FAST, 0)
+        first = await end_attempt(store, JOBS[1], ClaimEnd.FAILED)
+        second = await end_attempt(store, JOBS[0], ClaimEnd.FAILED)
+
+        async def come_second(store: Store, key: str, data: bytes) -> Won | Lost:
+            await append_stop(store, KEYS, SIGNERS, SweepState(NAME), (JOBS[1], first))
+            return await create_object(store, key, data)
+
+        state = await append_stop(store, KEYS, SIGNERS, SweepState(NAME), (JOBS[0], second), create=come_second)
+        assert state.cause == (JOBS[1], first), "the one that was first"
+        assert len(await store.list(KEYS.stops)) == 1
+
+    asyncio.run(race())
 
 
 def test_a_goal_that_was_met_by_a_job_that_succeeded_ends_its_sweep() -> None:
