@@ -35,6 +35,7 @@ SERVICES = {
     "gcc": "gcc",
     "g++": "g++",
     "node": "nodejs",
+    "systemd-analyze": "systemd",
     **host_root.PROGRAMS,
 }
 #: Where Debian keeps servers; the PATH of a user does not look there.
