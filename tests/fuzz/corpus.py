@@ -67,7 +67,10 @@ def live() -> list[dict[str, bytes]]:
 
 def _freshen(key: str, data: bytes) -> bytes:
     """Return a heartbeat as one of now: its agent lives, by people's clock."""
-    return json.dumps({**json.loads(data), "at": time.time()}).encode() if key.endswith("/beat") and data else data
+    try:
+        return json.dumps({**json.loads(data), "at": time.time()}).encode() if key.endswith("/beat") else data
+    except ValueError:  # it was cut short
+        return data
 
 
 def spoil(objects: dict[str, bytes], rng: random.Random, count: int) -> list[str]:
