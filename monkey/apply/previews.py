@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from monkey.apply.execute import Say, execute_plan
 from monkey.apply.orders import OrderOutcome, cancel_sweep, resume_sweep
 from monkey.apply.planning import PlanningResult, load_specs, plan_loaded_specs
 from monkey.apply.world.desired_state import LoadedSpec, list_spec_files
@@ -14,7 +13,6 @@ from monkey.apply.world.world import World
 from monkey.ci_run import is_ci, read_ci_run
 from monkey.errors import MonkeyError, PlanError
 from monkey.plan.change import FleetPlan, Plan
-from monkey.plan.commits.refusals import check_refusals
 from monkey.plan.cost import compute_worst_cost, format_dollars, sum_costs
 from monkey.plan.observed import ObservedSweep
 from monkey.plan.preview.capped_sweep import limit_sweep
@@ -124,19 +122,6 @@ def _limit_sweeps(
     if refused and (strict or not limited):
         raise refused[0]
     return limited, [f"left out: {error.message}" for error in refused]
-
-
-async def apply_preview(
-    world: World, pull: int, specs: Sequence[str], say: Say, *, is_fork: bool = False
-) -> PreviewPlan:
-    """Plan and apply a pull request's previews, and report each step to `say`; see `plan_preview`, `execute_plan`."""
-    preview = await plan_preview(world, pull, specs, is_fork=is_fork)
-    check_refusals(preview.planned.plan)
-    if preview.planned.plan.changes:
-        await world.begin()
-        await execute_plan(world, preview.planned.plan, preview.planned.wanted, say)
-    await converge_previews(world, preview)
-    return preview
 
 
 def _list_jobs(snapshot: StoreSnapshot | None) -> frozenset[str]:

@@ -15,8 +15,8 @@ _TOKENS = re.compile(
     r"\b(gh[a-z]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|glcbt-[\w-]{16,}|(AKIA|ASIA)[A-Z0-9]{16}|ya29\.[\w-]{20,}"
     r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|xox[a-z]-[\w-]{10,}|AIza[\w-]{30,})"
 )
-#: User and password of a URL, and what a header gives.
-_IN_URL = re.compile(r"(?<=://)[^\s/@:]*:[^\s/@]+(?=@)")
+#: User and password of a URL (for http the user alone, too, which may be a token), and what a header gives.
+_IN_URL = re.compile(r"(?<=://)[^\s/@:]*:[^\s/@]+(?=@)|(?<=http://)[^\s/@]+(?=@)|(?<=https://)[^\s/@]+(?=@)")
 _IN_HEADER = re.compile(r"(?i)\b(authorization:\s*\w+|bearer|x-amz-security-token[:=])\s+\S+")
 _MASK = "***"
 

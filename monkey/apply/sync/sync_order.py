@@ -10,8 +10,7 @@ from pathlib import Path
 from monkey.errors import MonkeyError
 from monkey.fleet.user_directories import locate_state_home
 from monkey.spec.project.project import find_root
-from monkey.transfer.code.git_files import find_work_tree
-from monkey.transfer.code.git_process import run_git
+from monkey.transfer.code.git_files import find_work_tree, read_remote_url
 
 #: A URL with a scheme, and the part of it that may hold a password.
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:(?P<user>[^/@]*)@)?(?P<rest>[^?#]*)")
@@ -81,8 +80,7 @@ def locate_remote(remote: str | None, start: Path) -> tuple[str, Path | None]:
         path = Path(remote).expanduser()
         return (str(path.absolute()) if "://" not in remote and path.exists() else remote), None
     top = find_work_tree(start)
-    done = run_git(top, "config", "--get", "remote.origin.url") if top is not None else None
-    url = done.stdout.decode(errors="surrogateescape").strip() if done is not None and not done.returncode else ""
+    url = read_remote_url(top) if top is not None else ""
     if top is None or not url:
         raise MonkeyError(
             f"expected a git remote to follow, found that {start} has no remote `origin`",

@@ -13,11 +13,12 @@ from typing import Any
 import click
 
 from monkey.cli.review.approval import PLAN_STATUS, format_status
-from monkey.cli.review.pull_review import PullReview, format_code, open_pull_review
+from monkey.cli.review.pull_review import PullReview, open_pull_review
 from monkey.cli.session import find_project
 from monkey.errors import ForgeError, MonkeyError
 from monkey.plan.change import Plan
 from monkey.plan.digest import compute_plan_digest
+from monkey.plan.text.inert_markdown import format_code_block, replace_hidden
 from monkey.plan.text.lines import summarize_plan
 from monkey.plan.text.markdown import format_markdown
 
@@ -43,7 +44,7 @@ class PlanComment:
     def show_failure(self, exc: Exception) -> None:
         """Write there why there is no plan: the last good one is not what would be applied."""
         said = _describe_failure(exc)
-        text = f"### monkey plan: failed\n\n{format_code(said)}"
+        text = f"### monkey plan: failed\n\n{format_code_block(replace_hidden(said), '')}"
         self.review.write(self.key, text + self.review.footer)
         self.review.set_status(PLAN_STATUS, "failure", said.partition("\n")[0])
 

@@ -96,13 +96,6 @@ def _open_review(environ: Mapping[str, str]) -> PullReview:
     return PullReview(run, environ, forge, "" if forge else f"no token is here; set {names} in this step's `env:`")
 
 
-def format_code(text: str) -> str:
-    """Return the text as a block of code, out of which nothing in it can break."""
-    shown = re.sub("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]", "\ufffd", text)
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", shown)), default=0))
-    return f"{fence}\n{shown}\n{fence}\n"
-
-
 def _append_summary(environ: Mapping[str, str], text: str) -> None:
     if path := environ.get(_SUMMARY_VARIABLE):
         with Path(path).open("a", encoding="utf-8") as file:

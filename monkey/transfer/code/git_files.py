@@ -49,7 +49,7 @@ def read_git_info(root: Path) -> GitInfo | None:
         return None
     dirty = any(field and not field.startswith("# ") and not _is_saved_plan(field) for field in fields)
     info = GitInfo(commit=commit, branch=None if branch == "(detached)" else branch, dirty=dirty)
-    if remote := strip_credentials(os.fsdecode(run_git(top, "config", "--get", "remote.origin.url").stdout).strip()):
+    if remote := strip_credentials(read_remote_url(top)):
         info["remote"] = remote
     return _with_ci(info)
 
@@ -84,6 +84,12 @@ def strip_credentials(address: str) -> str:
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{re.split('[?#]', path)[0]}"
 
 
+def read_remote_url(top: Path) -> str:
+    """Return the URL of the remote `origin` of a work tree, as it is written; "" without one."""
+    done = run_git(top, "config", "--get", "remote.origin.url")
+    return os.fsdecode(done.stdout).strip() if done.returncode == 0 else ""
+
+
 def read_origin_url(root: Path) -> str:
     """Return the URL of the remote `origin`, as it is written; "" without one, or where `root` is no work tree's top.
 
@@ -93,13 +99,12 @@ def read_origin_url(root: Path) -> str:
     if find_work_tree(root) != root.resolve():
         return ""
     try:
-        done = run_git(root.resolve(), "config", "--get", "remote.origin.url")
+        return read_remote_url(root.resolve())
     except PlanError as exc:
         raise PlanError(
             "the project's name is its repository's, which only git can tell, and git does not answer here",
             hint="install git, or write project: NAME into monkey.yaml",
         ) from exc
-    return os.fsdecode(done.stdout).strip() if done.returncode == 0 else ""
 
 
 def read_default_branch(root: Path) -> str:

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from monkey.apply.execute import execute_plan
 from monkey.apply.orders import cancel_sweep, pause_sweep
-from monkey.apply.previews import PreviewPlan, apply_preview, check_preview, end_preview, end_previews, plan_preview
+from monkey.apply.previews import PreviewPlan, check_preview, converge_previews, end_preview, end_previews, plan_preview
 from monkey.apply.world.world import World
 from monkey.cli.commands.apply import ApplyOrder, _apply
 from monkey.errors import MonkeyError, PlanError, SweepRefused
+from monkey.plan.commits.refusals import check_refusals
 from monkey.protocol.sweeps.sweep_log import read_sweep
 from monkey.spec.project.project import load_project
 from tests.unit.apply.paper import renting, write_rented
@@ -43,8 +45,14 @@ def write_spec(root: Path, name: str, more: str = "", rates: str = "[1, 2, 3]") 
 
 
 async def preview(world: World, pull: int, *specs: str) -> PreviewPlan:
-    """Plan and apply previews."""
-    return await apply_preview(world, pull, specs, lambda what, done: None)
+    """Plan and apply previews, as the verb does."""
+    made = await plan_preview(world, pull, specs)
+    check_refusals(made.planned.plan)
+    if made.planned.plan.changes:
+        await world.begin()
+        await execute_plan(world, made.planned.plan, made.planned.wanted, lambda what, done: None)
+    await converge_previews(world, made)
+    return made
 
 
 async def cancelled(world: World) -> dict[str, str | None]:

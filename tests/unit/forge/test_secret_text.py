@@ -16,6 +16,7 @@ from monkey.forge.secret_text import mask_secrets
         ("key AKIAIOSFODNN7EXAMPLE.", "key ***."),
         ("s3://u:hunter2@host/x", "s3://***@host/x"),
         ("fatal: https://x-access-token:v1.abc@github.com/o/r", "fatal: https://***@github.com/o/r"),
+        ("fatal: https://v1token@host/o/r, ssh://git@host/r", "fatal: https://***@host/o/r, ssh://git@host/r"),
         ("sent Authorization: Bearer abc.def", "sent Authorization: Bearer ***"),
         ("jwt eyJhbGciOiJIUzI.eyJzdWIiOiIxMjM0.sig-x", "jwt ***"),
         ("specs/a.yaml:2:1: expected a list, found bearer", "specs/a.yaml:2:1: expected a list, found bearer"),
