@@ -25,6 +25,8 @@ MACHINES = {
     "ssh": "store: ssh://h/x\nproviders: {lab: {type: ssh, hosts: [h]}, local: {type: local}}\n",
     "azure": "store: az://c/x\nproviders: {lab: {type: ssh, hosts: [h]}}\n",
 }
+#: Rights at AWS are asked for by its library.
+NEEDED = [pytest.param(name, marks=[pytest.mark.needs("boto3")] if name == "aws" else []) for name in MACHINES]
 FORGES = ("github", "gitea", "gitlab")
 FILES = {
     "github": [".github/workflows/monkey.yml"],
@@ -76,7 +78,7 @@ def steps(jobs: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.needs("actionlint")
 @pytest.mark.parametrize("forge", FORGES[:2])
-@pytest.mark.parametrize("machines", MACHINES)
+@pytest.mark.parametrize("machines", NEEDED)
 def test_workflows_are_as_the_linter_wants_them(clone: Clone, forge: str, machines: str) -> None:
     assert clone.init(forge, MACHINES[machines]).exit_code == 0
     assert lint_workflows([clone.root / name for name in FILES[forge]]) == ""
@@ -124,6 +126,7 @@ EVENTS: list[tuple[dict[str, str], list[str]]] = [
 
 
 @pytest.mark.slow
+@pytest.mark.needs("boto3")
 @pytest.mark.needs("gitlab-ci-local")
 @pytest.mark.parametrize(("event", "jobs"), EVENTS)
 def test_gitlab_s_schema_holds_and_each_event_runs_its_jobs(
@@ -137,7 +140,7 @@ def test_gitlab_s_schema_holds_and_each_event_runs_its_jobs(
 
 
 @pytest.mark.parametrize("forge", FORGES[:2])
-@pytest.mark.parametrize("machines", MACHINES)
+@pytest.mark.parametrize("machines", NEEDED)
 def test_what_jobs_may_do(clone: Clone, forge: str, machines: str) -> None:
     assert clone.init(forge, MACHINES[machines], *PACKAGE).exit_code == 0
     for name in FILES[forge]:
@@ -172,6 +175,7 @@ def test_what_jobs_may_do(clone: Clone, forge: str, machines: str) -> None:
         assert "--onto" in jobs["plan"]["steps"][-1]["run"], "Gitea checks the head out, and not what a merge makes"
 
 
+@pytest.mark.needs("boto3")
 def test_gitlab_s_jobs_have_only_what_they_need(clone: Clone) -> None:
     assert clone.init("gitlab", MACHINES["aws"], *PACKAGE).exit_code == 0
     jobs = clone.read(".gitlab-ci.yml")
