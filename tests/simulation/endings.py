@@ -82,6 +82,9 @@ class Endings:
             if key in self.world.forged and _list_orders(judged) != _list_orders(state):
                 self.world.violations["a forged entry counted"] += 1
             state = apply_stops(judged, stops)
+            # A person's order may come between what an agent had read and its pointer: what counts is the place it names.
+            if state.cause != judged.cause and not judged.active:
+                self.world.violations["what was not active was ended by a job"] += 1
         self.states[name] = state
         if state.cause is not None and state.cause != before.cause:
             self._check_stop(before, state)
@@ -107,8 +110,6 @@ class Endings:
             isinstance(entry, EndEntry) and entry.outcome is ClaimEnd.SUCCEEDED for entry in log[:k]
         ):
             world.violations["a sweep was ended by a job that had not failed"] += 1
-        if not before.active:
-            world.violations["what was not active was ended by a job"] += 1
 
     def ended(self, job: str, entry: JobEntry, k: int) -> None:
         """An end was written: note what the machine saw, whatever the entry says of it."""
