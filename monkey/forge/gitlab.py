@@ -5,6 +5,7 @@ A job's own token (CI_JOB_TOKEN) may write neither notes nor statuses: monkey ta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,10 @@ _TEXT = 255
 #: Access levels begin to push at this one: Developer.
 _DEVELOPER = 30
 _API, _READ = "scope api, role Developer", "scope read_api"
+#: GitLab refuses statuses of a protected branch's pipelines to all others.
+_STATUS = f"{_API}; at commits of a protected branch, a role that may merge into the branch"
+#: The user of an access token: which project or group it is of, and the token.
+_BOT = re.compile(r"((?:project|group)_\d+_bot)(?:\d*|_[0-9a-f]+)")
 _STATES: dict[str, StatusState] = {
     "pending": "pending",
     "running": "pending",
@@ -54,11 +59,13 @@ class GitLabForge:
         step: str = "failed" if state == "failure" else state
         if state == "pending" and found and _read_state(found) == "pending":
             step = "running"
-        body = {"state": step, "name": context, "description": text, "target_url": url}
+        body: dict[str, Any] = {"state": step, "name": context, "description": text, "target_url": url}
+        # A later pipeline of the commit, as of a schedule, would get a status of its own, and this one would never end.
+        body |= {"pipeline_id": found.get("pipeline_id")} if found and _read_state(found) == "pending" else {}
         sent = {name: value for name, value in body.items() if value}
         path = f"{self._at}/statuses/{quote(commit)}"
         refused = (400,) if step == "running" else ()
-        self._client.ask("POST", path, sent, needs=_API, allow=refused)
+        self._client.ask("POST", path, sent, needs=_STATUS, allow=refused)
 
     def read_status(self, commit: str, context: str) -> CommitStatus | None:
         """See `Forge`."""
@@ -67,9 +74,15 @@ class GitLabForge:
 
     def _find_status(self, commit: str, context: str) -> dict[str, Any] | None:
         path = f"{self._at}/repository/commits/{quote(commit)}/statuses"
-        found = self._client.list_all(path, needs=_READ, allow=(404,), name=context)
-        mine = [each for each in found if each["name"] == context and _name_author(each["author"]) == self._author]
+        # All: without it, GitLab hides those that another author's of the same name followed.
+        found = self._client.list_all(path, needs=_READ, allow=(404,), name=context, all="true")
+        mine = [each for each in found if each["name"] == context and self._is_ours(_name_author(each["author"]))]
         return max(mine, key=lambda status: int(status["id"]), default=None)
+
+    def _is_ours(self, user: str) -> bool:
+        """Is it our user, or that of another access token of the same project? `apply` has one of its own."""
+        own, other = _BOT.fullmatch(self._author), _BOT.fullmatch(user)
+        return user == self._author or (own is not None and other is not None and own[1] == other[1])
 
     def list_pulls_of(self, commit: str) -> list[PullRequest]:
         """See `Forge`."""

@@ -47,6 +47,8 @@ class Request:
     commit: str
     state: str = "open"
     merged_as: str = ""
+    #: Its other commits.
+    commits: tuple[str, ...] = ()
     comments: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -59,7 +61,7 @@ class Double:
     def __init__(self) -> None:
         """Begin to listen."""
         self.users: dict[str, str] = {}  #: token → login
-        self.roles: dict[str, str] = {}  #: login → what it may: read or write
+        self.roles: dict[str, str] = {}  #: login → what it may: read or write; at GitLab, maintain
         self.pulls: dict[int, Request] = {}
         self.statuses: list[dict[str, Any]] = []
         self.asked: list[tuple[str, str]] = []

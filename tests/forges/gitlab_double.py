@@ -1,12 +1,18 @@
 """A double of GitLab's REST API, as far as `monkey.forge` asks it: GitLab itself cannot run here.
 
-By docs.gitlab.com (API v4) and `app/models/commit_status.rb`: a status that has not ended takes steps forward only; one
-that has ended is followed by another of the same name.
+By docs.gitlab.com (API v4) and GitLab's own source: `create_commit_status_service.rb`, `commit_status.rb`,
+`commit_statuses.rb` and `pipeline_policy.rb`.
+
+- A status is a job of a pipeline: of the newest of its commit, unless the request names one. Without any pipeline, one
+  is made for a branch that has the commit.
+- A status that has not ended takes steps forward only. One that has ended is followed by another of the same name, and
+  hides all earlier ones of the name in its pipeline, whoever set them: `all=true` lists these, too.
+- In a pipeline of a protected branch, only users may set one who may push or merge there.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.forges.double import Asked, Double, Refusal, Request
 
@@ -15,15 +21,31 @@ _AT = "/api/v4/projects/lab%2Fdeep%2Fsweeps"
 #: State → the states that it may follow, in one status.
 _STEPS = {
     "pending": {"created"},
-    "running": {"pending"},
+    "running": {"created", "pending"},
     "success": {"created", "pending", "running"},
     "failed": {"created", "pending", "running"},
 }
-_LEVELS = {"read": 20, "write": 30}
+#: What a user may → the access level: Reporter, Developer, Maintainer.
+_LEVELS = {"read": 20, "write": 30, "maintain": 40}
+
+
+class GitLabPipeline(NamedTuple):
+    """A pipeline: its number, its commit, and the branch it is of."""
+
+    id: int
+    commit: str
+    ref: str
 
 
 class GitLabDouble(Double):
-    """GitLab with one project."""
+    """GitLab with one project, whose branch `main` is protected as by default: for Maintainers."""
+
+    def __init__(self) -> None:
+        """Begin to listen."""
+        super().__init__()
+        self.pipelines: list[GitLabPipeline] = []
+        #: Protected branch → the access level from which users may push or merge there.
+        self.protected = {"main": _LEVELS["maintain"]}
 
     ROUTES = (
         ("GET", "/api/v4/user", "get_user"),
@@ -65,7 +87,11 @@ class GitLabDouble(Double):
         return _describe(self.find_pull(number))
 
     def list_requests_of(self, asked: Asked, commit: str) -> Any:
-        return [_describe(pull) for pull in self.pulls.values() if commit in (pull.commit, pull.merged_as)]
+        return [
+            _describe(pull)
+            for pull in self.pulls.values()
+            if commit in (pull.commit, pull.merged_as) or commit in pull.commits
+        ]
 
     def list_notes(self, asked: Asked, number: str) -> Any:
         if asked.query.get("sort") != "asc":
@@ -94,18 +120,52 @@ class GitLabDouble(Double):
             raise Refusal(403, "403 Forbidden")
         del pull.comments[note["id"]]
 
+    def start_pipeline(self, commit: str, ref: str) -> GitLabPipeline:
+        """Make a pipeline of a commit, without any job."""
+        self.pipelines.append(GitLabPipeline(next(self.ids), commit, ref))
+        return self.pipelines[-1]
+
+    def list_branches(self, commit: str) -> list[str]:
+        """Return the branches that have the commit."""
+        heads = [pull.branch for pull in self.pulls.values() if pull.state == "open" and pull.commit == commit]
+        return [*heads, *("main" for pull in self.pulls.values() if pull.merged_as == commit)]
+
+    def may_write(self, asked: Asked) -> None:
+        """See `Double`."""
+        if self._level(asked.user) < _LEVELS["write"]:
+            raise Refusal(403, self.forbidden)
+
+    def _level(self, user: str) -> int:
+        return _LEVELS.get(self.roles.get(user, ""), 0)
+
+    def _find_pipeline(self, wanted: int | None, commit: str) -> GitLabPipeline:
+        found = [each for each in self.pipelines if each.commit == commit and wanted in (None, each.id)]
+        if found:
+            return found[-1]
+        if wanted is not None:
+            raise Refusal(404, "404 Pipeline for pipeline_id, sha and ref Not Found")
+        refs = self.list_branches(commit)
+        if not refs:
+            raise Refusal(404, "404 References for commit Not Found")
+        return self.start_pipeline(commit, refs[0])
+
     def list_statuses(self, asked: Asked, commit: str) -> Any:
-        named = asked.query.get("name")
-        return [each for each in self.statuses if each["sha"] == commit and named in (None, each["name"])]
+        named, hidden = asked.query.get("name"), asked.query.get("all") == "true"
+        found = [each for each in self.statuses if each["sha"] == commit and named in (None, each["name"])]
+        return [each for each in found if hidden or not each["retried"]]
 
     def post_status(self, asked: Asked, commit: str) -> Any:
         self.may_write(asked)
         body = asked.body
         name, state = body["name"], body["state"]
-        if len(body.get("description", "")) > 255:
-            raise Refusal(400, "description is too long (maximum is 255 characters)")
-        mine = [each for each in self.statuses if (each["sha"], each["name"]) == (commit, name)]
-        active = next((each for each in mine if each["status"] in ("created", "pending", "running")), None)
+        if any(len(body.get(what) or "") > 255 for what in ("description", "target_url")):
+            raise Refusal(400, "is too long (maximum is 255 characters)")
+        pipeline = self._find_pipeline(body.get("pipeline_id"), commit)
+        if self._level(asked.user) < self.protected.get(pipeline.ref, 0):
+            raise Refusal(403, "403 Forbidden")
+        same = [each for each in self.statuses if (each["pipeline_id"], each["name"]) == (pipeline.id, name)]
+        mine = (each for each in same if each["author"]["username"] == asked.user)
+        active = next((each for each in mine if each["status"] in ("pending", "running")), None)
         before = active["status"] if active else "created"
         if before not in _STEPS[state]:
             raise Refusal(
@@ -113,8 +173,12 @@ class GitLabDouble(Double):
             )
         if active is None:
             active = {"id": next(self.ids), "sha": commit, "name": name, "author": {"username": asked.user}}
+            active |= {"pipeline_id": pipeline.id, "ref": pipeline.ref}
             self.statuses.append(active)
+        for each in same:
+            each["retried"] = True
         active |= {"status": state, "description": body.get("description"), "target_url": body.get("target_url")}
+        active["retried"] = False
         return active
 
 
