@@ -88,8 +88,11 @@ def _list_environments(needs: CiNeeds) -> list[str]:
             "glab schedule create --description notify --cron '*/15 * * * *' --ref " + shlex.quote(needs.branch),
             f"glab schedule create --description drift --cron '23 3 * * *' --ref {shlex.quote(needs.branch)}"
             " --variable MONKEY_JOB:drift",
-            "# A project's access token with the scope api and the role Developer writes comments and statuses:",
-            "glab variable set GITLAB_TOKEN --masked",
+            "# Two access tokens of the project, with the scope api, write comments and statuses: each in a file of",
+            "# its name. The first has the role Developer. The second is for apply alone, and has a role that may",
+            "# merge, as Maintainer: GitLab takes statuses of a protected branch's commits from no lesser one.",
+            _set_secret(needs, "GITLAB_TOKEN", "GITLAB_TOKEN", ""),
+            _set_secret(needs, "GITLAB_TOKEN", "GITLAB_TOKEN.monkey-apply", "monkey-apply"),
         ]
     return [
         "",

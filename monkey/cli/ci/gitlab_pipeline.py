@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textwrap import indent
 
 from monkey.cli.ci.ci_needs import CiNeeds, Login
-from monkey.cli.ci.workflow_steps import APPLY, AUDIT, NO_BASE, PREVIEW_LABEL, TRUST, spell_plugins
+from monkey.cli.ci.workflow_steps import APPLY, AUDIT, NO_BASE, PREVIEW_LABEL, SSH_KEY_FILE, TRUST, spell_plugins
 
 _MERGE = '$CI_PIPELINE_SOURCE == "merge_request_event"'
 _OWN = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_MERGE_REQUEST_PROJECT_ID"
@@ -15,13 +15,22 @@ _OTHER = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID != $CI_MERGE_REQUEST_PROJECT_ID"
 _LABELS = f"$CI_MERGE_REQUEST_LABELS =~ /(^|,){PREVIEW_LABEL}(,|$)/"
 _SCHEDULE = '$CI_PIPELINE_SOURCE == "schedule"'
 
-#: The environment is beside the checkout: nothing of it can be taken for code.
+#: The environment is beside the checkout: nothing of it can be taken for code. On a runner that stays, nothing is left.
 _INSTALL = """\
 [ -n "$MONKEY_PACKAGE" ] || { echo "set the variable MONKEY_PACKAGE: what pip is to install"; exit 1; }
 export MONKEY_TEMP="$(mktemp -d)"
+trap 'rm -rf -- "$MONKEY_TEMP"' EXIT
 python3 -m venv "$MONKEY_TEMP/venv"
 "$MONKEY_TEMP/venv/bin/pip" install --quiet "$MONKEY_PACKAGE"
 export PATH="$MONKEY_TEMP/venv/bin:$PATH\""""
+
+#: What other jobs of a runner that stays trust is not ours. The key that signs is no file yet that monkey takes.
+_TRUST = f"""\
+export XDG_CONFIG_HOME="$MONKEY_TEMP/config"
+(
+unset MONKEY_SIGNING_KEY
+{TRUST.replace("$SIGNERS", "$MONKEY_SIGNERS")}
+)"""
 
 #: A file's variable names a file that all users of the runner may read; monkey takes no such key.
 _SIGNING_KEY = """\
@@ -44,13 +53,8 @@ eval "$(python -c 'import boto3; c = boto3.Session().get_credentials().get_froze
 print(f"export AWS_ACCESS_KEY_ID={c.access_key} AWS_SECRET_ACCESS_KEY={c.secret_key} AWS_SESSION_TOKEN={c.token}")')"
 unset AWS_ROLE_ARN AWS_WEB_IDENTITY_TOKEN_FILE"""
 
-_SSH = """\
-mkdir -p -m 700 ~/.ssh
-install -m 600 "$MONKEY_SSH_KEY" ~/.ssh/id_ed25519
-printf '%s\\n' "$MONKEY_SSH_HOSTS" >> ~/.ssh/known_hosts"""
-
 #: What a login needs besides variables, which GitLab gives to all steps.
-_LOGINS: dict[Login, str] = {"aws-oidc": _ROLE, "ssh-key": _SSH}
+_LOGINS: dict[Login, str] = {"aws-oidc": _ROLE, "ssh-key": SSH_KEY_FILE}
 
 
 def write_pipeline(needs: CiNeeds) -> dict[str, str]:
@@ -108,7 +112,7 @@ def _write_parts(needs: CiNeeds) -> list[str]:
     logins = [_LOGINS[login] for login in needs.logins if login in _LOGINS]
     parts = {
         ".install": [*enter, _INSTALL, *plugins],
-        ".login": [*logins, TRUST.replace("$SIGNERS", "$MONKEY_SIGNERS")],
+        ".login": [*logins, _TRUST],
         ".sign": [_SIGNING_KEY],
         ".base": [_BASE],
     }

@@ -26,17 +26,30 @@ umask 077
 printf '%s\\n' "$SIGNING_KEY" > "$RUNNER_TEMP/signing_key"
 echo "MONKEY_SIGNING_KEY=$RUNNER_TEMP/signing_key" >> "$GITHUB_ENV\""""
 
-#: In files of the job's own, which end with it: a runner that stays may have a user, whose key and hosts are not ours.
-SSH_KEY = """\
+
+def _spell_ssh_config(directory: str) -> str:
+    """Return the lines that name a job's own key and hosts: a runner that stays may have a user, whose are not ours."""
+    return f"""\
+cat > "{directory}/ssh_config" <<END
+IdentityFile "{directory}/ssh_key"
+UserKnownHostsFile "{directory}/ssh_hosts" ~/.ssh/known_hosts
+Include ~/.ssh/config
+END"""
+
+
+SSH_KEY = f"""\
 umask 077
 printf '%s\\n' "$KEY" > "$RUNNER_TEMP/ssh_key"
 printf '%s\\n' "$HOSTS" > "$RUNNER_TEMP/ssh_hosts"
-cat > "$RUNNER_TEMP/ssh_config" <<END
-IdentityFile "$RUNNER_TEMP/ssh_key"
-UserKnownHostsFile "$RUNNER_TEMP/ssh_hosts" ~/.ssh/known_hosts
-Include ~/.ssh/config
-END
+{_spell_ssh_config("$RUNNER_TEMP")}
 echo "MONKEY_SSH_CONFIG=$RUNNER_TEMP/ssh_config" >> "$GITHUB_ENV\""""
+
+#: For GitLab, which hands the key over as a file: some ways to store it drop the newline at its end, which ssh needs.
+SSH_KEY_FILE = f"""\
+(umask 077; {{ cat "$MONKEY_SSH_KEY"; echo; }} > "$MONKEY_TEMP/ssh_key")
+printf '%s\\n' "$MONKEY_SSH_HOSTS" > "$MONKEY_TEMP/ssh_hosts"
+{_spell_ssh_config("$MONKEY_TEMP")}
+export MONKEY_SSH_CONFIG="$MONKEY_TEMP/ssh_config\""""
 
 NO_BASE = 'echo "the base branch has no monkey.yaml: push it there first; a pull request has none to trust"; exit 1'
 

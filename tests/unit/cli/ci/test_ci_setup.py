@@ -139,6 +139,17 @@ def test_gitlab_s_schema_holds_and_each_event_runs_its_jobs(
     assert sorted(list_gitlab_jobs(clone.root, CI_MERGE_REQUEST_PROJECT_ID="7", **event)) == jobs
 
 
+@pytest.mark.slow
+@pytest.mark.needs("gitlab-ci-local")
+def test_gitlab_s_schema_would_say_what_is_wrong(clone: Clone) -> None:
+    assert clone.init("gitlab", MACHINES["lab"], "--branch", "trunk").exit_code == 0
+    file = clone.root / FILES["gitlab"][0]
+    file.write_text(file.read_text().replace("action: prepare", "action: look"))
+    clone.git("add", ".")
+    with pytest.raises(AssertionError, match="'action' property must be one of"):
+        list_gitlab_jobs(clone.root, CI_PIPELINE_SOURCE="push", CI_COMMIT_BRANCH="trunk")
+
+
 @pytest.mark.parametrize("forge", FORGES[:2])
 @pytest.mark.parametrize("machines", NEEDED)
 def test_what_jobs_may_do(clone: Clone, forge: str, machines: str) -> None:
@@ -183,6 +194,14 @@ def test_gitlab_s_jobs_have_only_what_they_need(clone: Clone) -> None:
     assert "id_tokens" in jobs["plan"] and "environment" not in jobs["plan"]
     assert jobs["apply"]["environment"]["name"] == jobs["notify"]["environment"]["name"] == "monkey-apply"
     assert "--yes" not in (clone.root / ".gitlab-ci.yml").read_text()
+
+
+def test_only_apply_has_the_token_that_may_merge_at_gitlab(clone: Clone) -> None:
+    script = clone.init("gitlab", MACHINES["lab"]).stdout
+    assert [line for line in script.splitlines() if "variable set GITLAB_TOKEN" in line] == [
+        "glab variable set GITLAB_TOKEN --masked < GITLAB_TOKEN",
+        "glab variable set GITLAB_TOKEN --masked --scope monkey-apply --protected < GITLAB_TOKEN.monkey-apply",
+    ]
 
 
 @pytest.mark.parametrize("forge", FORGES)
