@@ -25,6 +25,8 @@ _API, _READ = "scope api, role Developer", "scope read_api"
 _STATUS = f"{_API}; at commits of a protected branch, a role that may merge into the branch"
 #: The user of an access token: which project or group it is of, and the token.
 _BOT = re.compile(r"((?:project|group)_\d+_bot)(?:\d*|_[0-9a-f]+)")
+#: What GitLab takes for orders to whoever wrote a note ("quick actions"), as `/merge`: in some code, too.
+_ORDER = re.compile(r"^(?=\r*/)", re.MULTILINE)
 _STATES: dict[str, StatusState] = {
     "pending": "pending",
     "running": "pending",
@@ -45,7 +47,7 @@ class GitLabForge:
         """See `Forge`."""
         seen = f"{self._client.api.removesuffix('/api/v4')}/{self._repository}/-/merge_requests/{pull}"
         thread = _GitLabThread(self._client, f"{self._at}/merge_requests/{pull}/notes", seen)
-        return write_single_comment(thread, self._author, key, text)
+        return write_single_comment(thread, self._author, key, _disarm_orders(text))
 
     def set_status(self, commit: str, context: str, state: StatusState, text: str, url: str = "") -> None:
         """See `Forge`; a status that is pending gets another text only once.
@@ -137,6 +139,12 @@ class _GitLabThread:
 
     def remove_comment(self, number: int) -> None:
         self.client.ask("DELETE", f"{self.notes}/{number}", needs=_API, allow=(404,))
+
+
+def _disarm_orders(text: str) -> str:
+    """Return the text, in which no line begins with a slash."""
+    text = text.strip()
+    return _ORDER.sub(" ", f"\\{text}" if text.startswith("/") else text)
 
 
 def _name_author(user: Any) -> str:

@@ -8,10 +8,13 @@ By docs.gitlab.com (API v4) and GitLab's own source: `create_commit_status_servi
 - A status that has not ended takes steps forward only. One that has ended is followed by another of the same name, and
   hides all earlier ones of the name in its pipeline, whoever set them: `all=true` lists these, too.
 - In a pipeline of a protected branch, only users may set one who may push or merge there.
+- A line of a note may be an order ("quick action"), except in code. What is code is judged by `extractor.rb`, which
+  takes the first line of three backticks for a block's end, however many began it.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from tests.forges.double import Asked, Double, Refusal, Request
@@ -25,6 +28,11 @@ _STEPS = {
     "success": {"created", "pending", "running"},
     "failed": {"created", "pending", "running"},
 }
+_ORDERS = re.compile(
+    r"^```.+?\n```$|^.*`\n*.+?\n*`$|^<[^>]+?>\n.+?\n</[^>]+?>$|^>>>.+?\n>>>$"
+    r"|^/(?P<order>approve|close|label|merge)(?: [^\n]*)?(?:\s*\n|$)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
 #: What a user may → the access level: Reporter, Developer, Maintainer.
 _LEVELS = {"read": 20, "write": 30, "maintain": 40}
 
@@ -44,6 +52,8 @@ class GitLabDouble(Double):
         """Begin to listen."""
         super().__init__()
         self.pipelines: list[GitLabPipeline] = []
+        #: What notes told GitLab to do.
+        self.orders: list[str] = []
         #: Protected branch → the access level from which users may push or merge there.
         self.protected = {"main": _LEVELS["maintain"]}
 
@@ -100,8 +110,14 @@ class GitLabDouble(Double):
         own = {"id": 0, "body": "<!-- monkey:plan:shop -->", "system": True, "author": {"username": asked.user}}
         return [own, *self.find_pull(number).comments.values()]
 
+    def take_orders(self, text: str) -> None:
+        """Do what a note says."""
+        found = (match["order"] for match in _ORDERS.finditer(text.replace("\r", "")))
+        self.orders += [order for order in found if order]
+
     def post_note(self, asked: Asked, number: str) -> Any:
         self.may_write(asked)
+        self.take_orders(asked.body["body"])
         made = next(self.ids)
         note = {"id": made, "body": asked.body["body"], "system": False, "author": {"username": asked.user}}
         self.find_pull(number).comments[made] = note
@@ -111,6 +127,7 @@ class GitLabDouble(Double):
         note = self.find_comment(number)[1]
         if note["author"]["username"] != asked.user:
             raise Refusal(403, "403 Forbidden")
+        self.take_orders(asked.body["body"])
         note["body"] = asked.body["body"]
         return note
 

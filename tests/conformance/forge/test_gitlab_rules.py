@@ -1,4 +1,4 @@
-"""Statuses at GitLab, which are jobs of pipelines there; by the double, which has GitLab's rules."""
+"""What GitLab alone does: statuses are jobs of pipelines, and lines of notes may be orders; by the double."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from monkey.errors import ForgeError
 from monkey.forge.forge_port import CommitStatus
+from monkey.plan.text.inert_markdown import format_code_block
 from tests.forges.desks import DoubleDesk, gitlab_desk
 from tests.forges.gitlab_double import GitLabDouble
 
@@ -88,3 +89,20 @@ def test_tokens_of_one_project_read_each_other_s_statuses(
     assert [each["author"]["username"] for each in gitlab.statuses[1:]] == [planner, reader]
     left = [each["status"] for each in gitlab.statuses[1:] if not each["retried"]]
     assert left == (["success"] if read else ["pending", "success"])
+
+
+@pytest.mark.parametrize("said", ["/merge", "```\n/merge\n", "\r/merge", "/Label ~big", "x\n/merge  \ny"])
+def test_no_line_of_a_note_is_an_order(gitlab: GitLabDouble, project: DoubleDesk, said: str) -> None:
+    number, _ = project.make_pull()
+    for text in (f"hello\n\n{format_code_block(said, 'diff')}", f"hello\n{said}\n", f"{said}\nhello\n"):
+        project.open().write_comment(number, "plan:shop", text)
+        project.open().write_comment(number, "plan:shop", f"{text}again\n")
+    assert gitlab.orders == []
+    [note] = project.comments(number)
+    assert said.strip().splitlines()[0].strip() in note.text
+    before = project.writes()
+    project.open().write_comment(number, "plan:shop", f"{text}again\n")
+    assert project.writes() == before
+    # The double takes orders, as GitLab does.
+    gitlab.take_orders("```\n/close\n```\n/merge\n")
+    assert gitlab.orders == ["merge"]
