@@ -10,6 +10,7 @@ What it does itself, by docs.gitlab.com ("Predefined CI/CD variables", "CI/CD va
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -144,7 +145,16 @@ class GitLabRunner:
         node = shutil.which("node") or "node"
         done = subprocess.run([node, *words], cwd=at, env=env, capture_output=True, text=True, timeout=LIMIT)
         logs = {log.stem: log.read_text() for log in (at / state / "output").glob("*.log")}
+        self._remove_copies()
         return done, logs
+
+    def _remove_copies(self) -> None:
+        """Remove what gitlab-ci-local leaves of variables that are files: of each job that it looked at, in /tmp."""
+        ours = {each.value for each in self.variables if each.is_file}
+        for path in Path("/tmp").glob("gitlab-ci-local-file-variables-*"):
+            with contextlib.suppress(FileNotFoundError):
+                if any(file.read_text() in ours for file in path.iterdir()):
+                    shutil.rmtree(path)
 
     def _check_out(self, at: Path, commit: str) -> None:
         at.mkdir(parents=True)
