@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 ForgeKind = Literal["github", "gitea", "gitlab"]
+#: The variables by which CI names its forge's API.
+API_VARIABLES = ("GITHUB_API_URL", "CI_API_V4_URL")
 
 
 @dataclass(frozen=True)

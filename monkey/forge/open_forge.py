@@ -1,15 +1,19 @@
-"""The forge that a CI run belongs to, opened by the token that its environment has."""
+"""A forge, opened by the token that the environment has: of a CI run, or of a project outside of CI."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
 
-from monkey.ci_run import CiRun
+from monkey.ci_run import API_VARIABLES, ForgeKind, read_ci_run
+from monkey.errors import ForgeError
+from monkey.forge.forge_location import locate_forge
 from monkey.forge.forge_port import Forge
 from monkey.forge.github import GitHubForge
 from monkey.forge.gitlab import GitLabForge
 from monkey.forge.rest_client import RestClient, check_api_url
+from monkey.spec.project.forge_settings import ForgeSettings
 
 #: Where a token may be that is for monkey alone, at every forge.
 MONKEY_TOKEN = "MONKEY_FORGE_TOKEN"
@@ -19,29 +23,66 @@ TOKENS = {
     "gitea": ("GITEA_TOKEN", "FORGEJO_TOKEN", "GITHUB_TOKEN"),
     "gitlab": ("GITLAB_TOKEN",),
 }
-#: The variables by which CI names its forge's API.
-_APIS = ("GITHUB_API_URL", "CI_API_V4_URL")
 
 
-def open_forge(run: CiRun, environ: Mapping[str, str], wait: Callable[[float], None] = time.sleep) -> Forge | None:
-    """Return the run's forge; None where the run names none, or the environment has no token for it.
+class NamedForge(Protocol):
+    """What `CiRun` and `ForgeLocation` say of a forge; "" and None for what is not known."""
+
+    @property
+    def forge(self) -> ForgeKind | None: ...
+
+    @property
+    def api(self) -> str: ...
+
+    @property
+    def repository(self) -> str: ...
+
+
+class OpenedForge(NamedTuple):
+    """A forge, and the repository there."""
+
+    forge: Forge
+    repository: str
+
+
+def open_project_forge(
+    settings: ForgeSettings | None, remote: str, environ: Mapping[str, str], token: str = ""
+) -> OpenedForge:
+    """Return the forge of a project whose monkey.yaml has this `forge:`, and whose remote has this URL.
+
+    In CI, the run's own variables win. `token`: in place of the environment's. An API that only the repository names
+    must be trusted before: `monkey.apply.trust` asks. Raises ForgeError where it is not known, or there is no token.
+    """
+    run = read_ci_run(environ)
+    at: NamedForge = run if run is not None and run.forge is not None else locate_forge(settings, remote)
+    forge = open_forge(at, environ, token=token)
+    if forge is None:
+        names = " or ".join((MONKEY_TOKEN, *TOKENS[at.forge or ""]))
+        raise ForgeError(f"expected a token for the forge at {at.api}, found none", hint=f"set the variable {names}")
+    return OpenedForge(forge, at.repository)
+
+
+def open_forge(
+    at: NamedForge, environ: Mapping[str, str], wait: Callable[[float], None] = time.sleep, token: str = ""
+) -> Forge | None:
+    """Return a forge; None where not all of it is named, or there is no token for it: `token`, or the environment's.
 
     Raises ForgeError for an API to which no token may be sent.
     """
-    token = find_token(run, environ)
-    if not token or run.forge is None or not run.api or not run.repository:
+    token = token or find_token(at, environ)
+    if not token or at.forge is None or not at.api or not at.repository:
         return None
-    api = check_api_url(run.api, trusted=run.api in [environ.get(name, "").rstrip("/") for name in _APIS])
-    if run.forge == "gitlab":
-        return GitLabForge(RestClient(api, {"PRIVATE-TOKEN": token}, token, wait), run.repository)
+    api = check_api_url(at.api, trusted=at.api in [environ.get(name, "").rstrip("/") for name in API_VARIABLES])
+    if at.forge == "gitlab":
+        return GitLabForge(RestClient(api, {"PRIVATE-TOKEN": token}, token, wait), at.repository)
     # Both take "token"; GitHub takes "Bearer" as well, and Gitea does for some tokens only.
     headers = {"Authorization": f"token {token}"}
-    if run.forge == "github":
+    if at.forge == "github":
         headers |= {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-    return GitHubForge(RestClient(api, headers, token, wait), run.repository, run.forge)
+    return GitHubForge(RestClient(api, headers, token, wait), at.repository, at.forge)
 
 
-def find_token(run: CiRun, environ: Mapping[str, str]) -> str:
-    """Return the token for the run's forge; "" where there is none."""
-    names = (MONKEY_TOKEN, *TOKENS.get(run.forge or "", ()))
+def find_token(at: NamedForge, environ: Mapping[str, str]) -> str:
+    """Return the token for a forge; "" where there is none."""
+    names = (MONKEY_TOKEN, *TOKENS.get(at.forge or "", ()))
     return next((value for name in names if (value := environ.get(name, "").strip())), "")

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from monkey.apply.trust.known_endpoints import KnownEndpoints
-from monkey.ci_run import is_ci
+from monkey.ci_run import API_VARIABLES, is_ci
 from monkey.errors import EndpointRefused, StoreError
 from monkey.spec.project.project import STORE_VARIABLE, Project
 from monkey.spec.project.store_url import STORE_URL_OPTIONS
@@ -66,8 +66,10 @@ def list_store_endpoints(project: Project) -> list[Endpoint]:
 
 
 def list_report_endpoints(project: Project) -> list[Endpoint]:
-    """Return where metrics and notices are sent with a secret of this machine."""
+    """Return where metrics, notices and results are sent with a secret of this machine."""
     found = []
+    if project.forge is not None and project.forge.api:
+        found.append(Endpoint("the forge", project.forge.api, ("forge", "api"), (TRUST_VARIABLE, *API_VARIABLES)))
     if project.influx is not None and project.influx.secrets:
         found.append(Endpoint("InfluxDB", project.influx.url, ("metrics", "influxdb", "url")))
     for at, channel in enumerate(project.notify):

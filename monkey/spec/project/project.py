@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from monkey.spec.project import influx_settings, notify_channel, preview_limits, provider, store_url
+from monkey.spec.project import forge_settings, influx_settings, notify_channel, preview_limits, provider, store_url
+from monkey.spec.project.forge_settings import ForgeSettings
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.spec.project.notify_channel import NotifyChannel
 from monkey.spec.project.preview_limits import PreviewLimits
@@ -28,7 +29,7 @@ _PLANNED_KEYS = {
     "secrets": "name them in specs; values come from the environment, or from ~/.config/monkey/secrets",
 }
 _DEFAULT_PROVIDERS: Mapping[str, Any] = {"local": None}
-_KEYS = ("project", "store", "providers", "metrics", "notify", "git", "previews")
+_KEYS = ("project", "store", "providers", "metrics", "notify", "git", "forge", "previews")
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Project:
     notify: tuple[NotifyChannel, ...] = ()
     #: The branch that specs are merged into, and applied from; "" for the one that the remote calls its own.
     git_branch: str = ""
+    #: Where its commits are reviewed; None where only the remote may say it.
+    forge: ForgeSettings | None = None
     #: What pull requests may run before they are merged; None for nothing.
     previews: PreviewLimits | None = None
     #: The file that says so, in place of the repository's monkey.yaml; None for that one.
@@ -120,6 +123,7 @@ def _make_project(data: Mapping[str, Any], root: Path, name: str) -> Project:
         influx_settings.parse_influx_settings(data.get("metrics")),
         notify_channel.parse_notify_channels(data.get("notify")),
         data.get("git", {}).get("branch", ""),
+        forge_settings.parse_forge_settings(data.get("forge")),
         preview_limits.parse_preview_limits(data.get("previews"), named),
     )
 
@@ -151,6 +155,8 @@ def _find_mistakes(data: Mapping[str, Any]) -> list[Mistake]:
         found += notify_channel.find_notify_mistakes(data["notify"])
     if "git" in data:
         found += _find_git_mistakes(data["git"])
+    if "forge" in data:
+        found += forge_settings.find_forge_mistakes(data["forge"])
     if "previews" in data:
         found += preview_limits.find_preview_mistakes(data["previews"], data.get("providers", _DEFAULT_PROVIDERS))
     return found

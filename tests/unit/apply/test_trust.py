@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from monkey.apply.trust.endpoints import check_transport, is_trusted, list_report_endpoints, list_store_endpoints
+from monkey.apply.trust.endpoints import (
+    check_endpoints,
+    check_transport,
+    is_trusted,
+    list_report_endpoints,
+    list_store_endpoints,
+)
 from monkey.apply.trust.known_endpoints import KnownEndpoints
 from monkey.errors import EndpointRefused
 from monkey.spec.project.project import Project, load_project
@@ -17,7 +23,7 @@ from tests.trusting import TRUSTED
 @pytest.fixture(autouse=True)
 def _at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for name in ("CI", TRUSTED, "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+    for name in ("CI", TRUSTED, "GITHUB_API_URL", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -128,10 +134,24 @@ def test_an_address_of_this_machine_is_on_it(tmp_path: Path) -> None:
         ("metrics: {influxdb: {url: 'http://lab', bucket: b}}", []),
         ("notify: {webhook: 'https://h/x', key: K}", ["https://h/x"]),
         ("notify: [{webhook: 'http://lab/x'}, {webhook: HOOK, key: K}, {slack: S}]", []),
+        ("forge: {type: gitea, api: 'https://git.lab/api/v1'}", ["https://git.lab/api/v1"]),
+        ("forge: {type: gitea, repository: lab/sweeps}", []),
     ],
 )
 def test_what_gets_no_secret_needs_no_word(tmp_path: Path, text: str, urls: list[str]) -> None:
     assert [one.url for one in list_report_endpoints(project(tmp_path, text))] == urls
+
+
+def test_the_forge_that_ci_names_needs_no_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = project(tmp_path, "forge: {type: gitea, api: 'https://git.lab/api/v1/'}")
+    (endpoint,) = list_report_endpoints(here)
+    monkeypatch.setenv("GITHUB_API_URL", "https://other.lab/api/v1")
+    with pytest.raises(
+        EndpointRefused, match=r"monkey\.yaml:1:27.*credentials for the forge would go to https://git.lab"
+    ):
+        check_endpoints(here, [endpoint])
+    monkeypatch.setenv("GITHUB_API_URL", "https://git.lab/api/v1")
+    check_endpoints(here, [endpoint])
 
 
 @pytest.mark.parametrize("store", [".monkey/store", "s3://b/p", "gs://b/p", "az://c/p?account=me", "ssh://h/d"])
