@@ -25,6 +25,7 @@ MonkeyError
 ├── ConcurrentApply         Another apply came first.
 ├── RemoteAway              A git remote does not answer, or refuses.
 ├── ForgeError              A forge (GitHub, Gitea, GitLab) did not do what it was asked.
+│   └── ForgeRefused        It refused what was asked: trying again changes nothing.
 ├── FleetError              A machine or its agent could not be started.
 │   └── HostAway            A host does not answer: the others continue without it.
 └── JobFailed               A job could not be run; the message becomes the attempt's reason.
@@ -182,6 +183,10 @@ class ConcurrentApply(MonkeyError):
 
 class ForgeError(MonkeyError):
     """A forge did not do what it was asked, or does not answer."""
+
+
+class ForgeRefused(ForgeError):
+    """A forge refused what it was asked: the token is wrong, or may not do that."""
 
 
 class RemoteAway(MonkeyError):

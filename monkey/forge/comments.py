@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple, Protocol
 
 from monkey.errors import ForgeError
@@ -35,35 +35,37 @@ class CommentThread(Protocol):
         """Add one."""
         ...
 
-    def replace_comment(self, number: int, text: str) -> bool:
-        """Give a comment another text; False: it is gone."""
+    def replace_comment(self, number: int, text: str, *, theirs: bool = False) -> bool:
+        """Give a comment another text; False: it is gone, or it is `theirs`, and only they may."""
         ...
 
-    def remove_comment(self, number: int) -> None:
-        """Delete a comment, if it is still there."""
+    def remove_comment(self, number: int, *, theirs: bool = False) -> None:
+        """Delete a comment, if it is still there, and if the forge lets us where it is `theirs`."""
         ...
 
 
-def write_single_comment(thread: CommentThread, author: str, key: str, text: str) -> str:
-    """Make our comment `key` say `text`, and return its URL.
+def write_single_comment(thread: CommentThread, author: str, key: str, text: str, others: Collection[str] = ()) -> str:
+    """Make our comment `key` say `text`, and return its URL. `others`: authors whose comments are ours, too.
 
     Of several, the oldest stays: so two writers who post at once keep the same one. A text that is there already is
     not sent again.
     """
-    mark = make_marker(key)
+    mark, authors, fixed = make_marker(key), {author, *others}, set[int]()
     body = cut_comment(f"{mark}\n{text.strip()}")
     for _ in range(_ROUNDS):
-        found = (each for each in thread.list_comments() if each.author == author)
-        mine = sorted(each for each in found if _normalize(each.text).startswith(mark))
-        if not mine:
+        found = (each for each in thread.list_comments() if each.author in authors and each.number not in fixed)
+        ours = sorted(each for each in found if _normalize(each.text).startswith(mark))
+        if not ours:
             # Then look again: meanwhile another may have posted his, and one of the two has to go.
             thread.post_comment(body)
             continue
-        first, *more = mine
-        if _normalize(first.text) != body and not thread.replace_comment(first.number, body):
+        first, *more = ours
+        theirs = first.author != author
+        if _normalize(first.text) != body and not thread.replace_comment(first.number, body, theirs=theirs):
+            fixed.add(first.number)
             continue
         for other in more:
-            thread.remove_comment(other.number)
+            thread.remove_comment(other.number, theirs=other.author != author)
         return first.url
     raise ForgeError(
         f"our comment {key!r} is deleted, or written by others, as often as it is written",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal, NamedTuple, Protocol
 
 StatusState = Literal["pending", "success", "failure"]
@@ -31,10 +32,15 @@ class CommitStatus(NamedTuple):
 class Forge(Protocol):
     """One repository at a forge. All raise ForgeError, with the permission that is lacking where one is."""
 
-    def write_comment(self, pull: int, key: str, text: str) -> str:
+    def name_author(self) -> str:
+        """Return the login under which comments are written with this token."""
+        ...
+
+    def write_comment(self, pull: int, key: str, text: str, others: Collection[str] = ()) -> str:
         """Make the pull request's comment `key` say `text` (Markdown), and return where it is seen.
 
-        There is one, found by its marker and its author: a second one that is found is deleted.
+        There is one, found by its marker and its author: a second one that is found is deleted. `others`: authors
+        whose comments are ours as well.
         """
         ...
 

@@ -9,7 +9,7 @@ Differences that were met in Gitea 1.26:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -36,10 +36,14 @@ class GitHubForge:
         self._client, self._gitea = client, kind == "gitea"
         self._at = f"/repos/{quote(repository)}"
 
-    def write_comment(self, pull: int, key: str, text: str) -> str:
+    def name_author(self) -> str:
+        """See `Forge`."""
+        return self._author
+
+    def write_comment(self, pull: int, key: str, text: str, others: Collection[str] = ()) -> str:
         """See `Forge`."""
         thread = _GitHubThread(self._client, f"{self._at}/issues", pull)
-        return write_single_comment(thread, self._author, key, text)
+        return write_single_comment(thread, self._author, key, text, others)
 
     def set_status(self, commit: str, context: str, state: StatusState, text: str, url: str = "") -> None:
         """See `Forge`."""
@@ -130,12 +134,14 @@ class _GitHubThread:
     def post_comment(self, text: str) -> None:
         self.client.ask("POST", f"{self.issues}/{self.pull}/comments", {"body": text}, needs=_COMMENTS)
 
-    def replace_comment(self, number: int, text: str) -> bool:
+    def replace_comment(self, number: int, text: str, *, theirs: bool = False) -> bool:
         path = f"{self.issues}/comments/{number}"
-        return self.client.ask("PATCH", path, {"body": text}, needs=_COMMENTS, allow=(404,)).status != 404
+        answer = self.client.ask("PATCH", path, {"body": text}, needs=_COMMENTS, allow=(404, 403) if theirs else (404,))
+        return answer.status not in (403, 404)
 
-    def remove_comment(self, number: int) -> None:
-        self.client.ask("DELETE", f"{self.issues}/comments/{number}", needs=_COMMENTS, allow=(404,))
+    def remove_comment(self, number: int, *, theirs: bool = False) -> None:
+        path = f"{self.issues}/comments/{number}"
+        self.client.ask("DELETE", path, needs=_COMMENTS, allow=(404, 403) if theirs else (404,))
 
 
 def _name_author(user: Any) -> str:

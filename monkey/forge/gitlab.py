@@ -6,7 +6,7 @@ A job's own token (CI_JOB_TOKEN) may write neither notes nor statuses: monkey ta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,11 +43,15 @@ class GitLabForge:
         self._client, self._repository = client, repository
         self._at = f"/projects/{quote(repository, safe='')}"
 
-    def write_comment(self, pull: int, key: str, text: str) -> str:
+    def name_author(self) -> str:
+        """See `Forge`."""
+        return self._author
+
+    def write_comment(self, pull: int, key: str, text: str, others: Collection[str] = ()) -> str:
         """See `Forge`."""
         seen = f"{self._client.api.removesuffix('/api/v4')}/{self._repository}/-/merge_requests/{pull}"
         thread = _GitLabThread(self._client, f"{self._at}/merge_requests/{pull}/notes", seen)
-        return write_single_comment(thread, self._author, key, _disarm_orders(text))
+        return write_single_comment(thread, self._author, key, _disarm_orders(text), others)
 
     def set_status(self, commit: str, context: str, state: StatusState, text: str, url: str = "") -> None:
         """See `Forge`; a status that is pending gets another text only once.
@@ -134,11 +138,13 @@ class _GitLabThread:
     def post_comment(self, text: str) -> None:
         self.client.ask("POST", self.notes, {"body": text}, needs=_API)
 
-    def replace_comment(self, number: int, text: str) -> bool:
-        return self.client.ask("PUT", f"{self.notes}/{number}", {"body": text}, needs=_API, allow=(404,)).status != 404
+    def replace_comment(self, number: int, text: str, *, theirs: bool = False) -> bool:
+        path, allow = f"{self.notes}/{number}", (404, 403) if theirs else (404,)
+        return self.client.ask("PUT", path, {"body": text}, needs=_API, allow=allow).status not in (403, 404)
 
-    def remove_comment(self, number: int) -> None:
-        self.client.ask("DELETE", f"{self.notes}/{number}", needs=_API, allow=(404,))
+    def remove_comment(self, number: int, *, theirs: bool = False) -> None:
+        allow = (404, 403) if theirs else (404,)
+        self.client.ask("DELETE", f"{self.notes}/{number}", needs=_API, allow=allow)
 
 
 def _disarm_orders(text: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from monkey.errors import ForgeError
+from monkey.errors import ForgeError, ForgeRefused
 
 #: Seconds that a forge may be silent, that one answer may take, and that are waited between the tries of one request.
 _SILENT, _WHOLE, _PATIENCE = 20.0, 60.0, 120.0
@@ -149,7 +149,7 @@ class RestClient:
     def _explain(self, answer: RestAnswer, method: str, path: str, needs: str) -> ForgeError:
         said, name = self._say(answer), self._name(method, path)
         if answer.status == 401:
-            return ForgeError(
+            return ForgeRefused(
                 f"{name}: the forge does not know the token{said}",
                 hint="it is wrong, was revoked, or its job has ended: give monkey a new one",
             )
@@ -163,8 +163,9 @@ class RestClient:
             # GitHub says which permissions would do; fine-grained tokens have these names.
             lacks = answer.headers.get("x-accepted-github-permissions", "")
             hint = f"give the token `{needs}`" + (f" ({_HIDDEN.sub('', lacks)})" if lacks else "")
-            return ForgeError(f"{name}: the forge refused ({answer.status}){said}", hint=hint)
-        return ForgeError(f"{name}: the forge refused ({answer.status}){said}")
+            return ForgeRefused(f"{name}: the forge refused ({answer.status}){said}", hint=hint)
+        kind = ForgeRefused if answer.status < 500 else ForgeError
+        return kind(f"{name}: the forge refused ({answer.status}){said}")
 
     def _name(self, method: str, path: str) -> str:
         return f"{method} {self.api}{path.partition('?')[0]}"

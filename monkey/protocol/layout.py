@@ -87,6 +87,10 @@ class Keys:
         """Return the base of a notice's log: of one message about a sweep by one channel."""
         return f"{self.notices}{sweep}/{event}/{way}/"
 
+    def comment_authors(self, sweep: str, way: str) -> str:
+        """Return the prefix of the accounts that wrote a sweep's comment at a forge."""
+        return f"{self.notices}{sweep}/authors/{way}/"
+
     def permit_log(self, sweep: str, i: int) -> str:
         """Return the base of the log of a sweep's i-th permit (max_concurrent_jobs)."""
         return f"{self.permits}{sweep}/{i}/"

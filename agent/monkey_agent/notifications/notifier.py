@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import Protocol
 
 from monkey.errors import CorruptObject, KeyMissing, StoreError
-from monkey.fleet.secret_values import SecretValues
 from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.entry_log import EntryLog
@@ -20,6 +20,7 @@ from monkey.protocol.notices.sweep_notices import (
     make_end_notice,
     make_expiry_notice,
     make_silence_notice,
+    name_forge_way,
 )
 from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.spec.project.notify_channel import NotifyChannel
@@ -55,7 +56,7 @@ class Notifier:
         self._clock, self._random, self._spawn = context.clock, context.random, context.spawn
         self._errors = context.errors
         #: Sends one notice. Raises UndeliveredNotice.
-        self.deliver: Callable[[NotifyChannel, Notice], Awaitable[None]] = _deliver
+        self.deliver: Callable[[NotifyChannel, Notice], Awaitable[None]] = partial(_deliver, context)
         #: Logs of notices that need no more work, and of those that a task of ours works on.
         self._settled: set[str] = set()
         self._at_work: set[str] = set()
@@ -168,7 +169,7 @@ class Notifier:
         for channel in state.revision.settings.notify:
             if notice["kind"] not in channel.on:
                 continue
-            base = self._keys.notice_log(state.name, notice["event"], hash_way(channel.kind, channel.to))
+            base = self._keys.notice_log(state.name, notice["event"], _name_way(channel))
             if base in self._settled:
                 continue
             done = False
@@ -235,7 +236,12 @@ class Notifier:
         return held if self._heart.may_work(held.epoch) else await self._claims.again(held, sweep)
 
 
-async def _deliver(channel: NotifyChannel, notice: Notice) -> None:
-    from monkey_agent.notifications.webhook import deliver_notice  # slow to import: it speaks HTTP
+def _name_way(channel: NotifyChannel) -> str:
+    """Return the channel's name in the keys of notices; a forge's is that of its repository, as CI's runs have it."""
+    return name_forge_way(channel.forge.repository) if channel.forge else hash_way(channel.kind, channel.to)
 
-    await deliver_notice(channel, notice, SecretValues())
+
+async def _deliver(context: AgentContext, channel: NotifyChannel, notice: Notice) -> None:
+    from monkey_agent.notifications.delivery import send_notice  # slow to import: it speaks HTTP
+
+    await send_notice(context, channel, notice)

@@ -7,7 +7,6 @@ import hashlib
 import hmac
 import http.client
 import json
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from typing import Any
 from monkey.errors import FleetError
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.project.notify_channel import NotifyChannel
+from monkey_agent.notifications.detached_call import run_detached_call
 from monkey_agent.notifications.undelivered_notice import UndeliveredNotice
 
 #: Seconds that a server may be silent, and that all of a try may take.
@@ -46,7 +46,7 @@ async def deliver_notice(channel: NotifyChannel, notice: Mapping[str, Any], secr
     if channel.key:
         signature = hmac.new(values[channel.key].encode(), body, hashlib.sha256).hexdigest()
         headers["X-Monkey-Signature"] = f"sha256={signature}"
-    await _identity(url, body, headers)
+    await _post(url, body, headers)
 
 
 def _plain(text: str) -> str:
@@ -54,31 +54,15 @@ def _plain(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-async def _identity(url: str, body: bytes, headers: Mapping[str, str]) -> None:
-    """Post in a thread that is not waited for at exit: a server may answer drop by drop."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def settle(failed: Exception | None) -> None:
-        if not done.done():
-            done.set_exception(failed) if failed else done.set_result(None)
-
-    def post() -> None:
-        failed: Exception | None = None
-        try:
-            _request(url, body, headers)
-        except UndeliveredNotice as exc:
-            failed = exc
-        except Exception as exc:  # whatever a server may do to http.client
-            failed = UndeliveredNotice(f"no answer ({type(exc).__name__})", final=False)
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, failed)
-
-    threading.Thread(target=post, daemon=True).start()
+async def _post(url: str, body: bytes, headers: Mapping[str, str]) -> None:
     try:
-        await asyncio.wait_for(done, WHOLE)
+        await asyncio.wait_for(run_detached_call(_request, url, body, headers), WHOLE)
     except TimeoutError as exc:
         raise UndeliveredNotice(f"no answer within {WHOLE:.0f} s", final=False) from exc
+    except UndeliveredNotice:
+        raise
+    except Exception as exc:  # whatever a server may do to http.client
+        raise UndeliveredNotice(f"no answer ({type(exc).__name__})", final=False) from None
 
 
 def _request(url: str, body: bytes, headers: Mapping[str, str]) -> None:

@@ -13,13 +13,18 @@ from monkey.apply.ci_refusals import check_datasets_inside
 from monkey.apply.world.absent_datasets import AbsentDataset, Recalled
 from monkey.apply.world.dataset_loader import DatasetLoader, measure_dataset
 from monkey.apply.world.upload_progress import Begin, show_no_progress
-from monkey.errors import MonkeyError, PlanError
+from monkey.errors import ForgeError, MonkeyError, PlanError
+from monkey.forge.forge_location import locate_forge
 from monkey.plan.desired import DesiredSweep
 from monkey.spec.job.job_id import assign_job_ids
+from monkey.spec.project.forge_settings import ForgeSettings
+from monkey.spec.yaml.mistakes import Mistake
 from monkey.transfer.code.code_snapshot import CodeSnapshot, read_code, read_git_info
+from monkey.transfer.code.git_files import find_work_tree, read_remote_url
 from monkey.transfer.datasets.dataset import Dataset
 
 if TYPE_CHECKING:
+    from monkey.spec.project.notify_channel import NotifyChannel
     from monkey.spec.project.project import Project
     from monkey.spec.sweep.models import Spec
 
@@ -127,13 +132,33 @@ def _desire(project: Project, specs: Sequence[Spec], shelf: DatasetLoader | None
     leave_out |= {Path(spec.source) for spec in specs}
     codes = _Codes(project.root, leave_out, project.store)
     wanted = [_wanted(spec, git, codes, shelf) for spec in specs]
-    return [replace(each, desired=_sent_to(each.desired, project)) for each in wanted]
+    notify = _locate_channels(project)
+    return [replace(each, desired=_sent_to(each.desired, project, notify)) for each in wanted]
 
 
-def _sent_to(desired: DesiredSweep, project: Project) -> DesiredSweep:
+def _sent_to(desired: DesiredSweep, project: Project, notify: list[NotifyChannel]) -> DesiredSweep:
     """Return where metrics and notices go."""
-    settings = replace(desired.settings, influx=project.influx, notify=list(project.notify))
-    return replace(desired, settings=settings)
+    return replace(desired, settings=replace(desired.settings, influx=project.influx, notify=notify))
+
+
+def _locate_channels(project: Project) -> list[NotifyChannel]:
+    """Return whom to tell, with where the forge is: machines know neither monkey.yaml nor the remote.
+
+    CI's own variables do not count here: they name the forge as a runner reaches it. Raises SpecError.
+    """
+    found = []
+    for at, channel in enumerate(project.notify):
+        if channel.kind == "forge":
+            top = find_work_tree(project.root)
+            try:
+                kind, api, repository = locate_forge(project.forge, read_remote_url(top) if top else "")
+            except ForgeError as exc:
+                file = project.read_document()
+                key = ("notify", at, "forge") if isinstance(file.data["notify"], list) else ("notify", "forge")
+                raise file.error([Mistake(key, exc.message, exc.hint)]) from exc
+            channel = replace(channel, forge=ForgeSettings(kind, api, repository))
+        found.append(channel)
+    return found
 
 
 def _load_all(files: Iterable[Path], load: Any) -> list[Spec]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.notices.sweep_notices import is_told
+from monkey.protocol.notices.sweep_notices import is_posted
 from monkey.store.create import create_object
 from monkey.store.store_port import Store
 
@@ -40,7 +40,7 @@ class NoticeClaims:
         """Claim a notice; False where another sent it, or sends it now. Raises StoreError."""
         await log.refresh(self.store)
         head, since = log.head, self.clock.now()
-        while not is_told(log):
+        while not is_posted(log):
             if log.head != head:
                 head, since = log.head, self.clock.now()
             if isinstance(log.tail, Claim | TornEntry) and self.clock.now() - since < self.patience:

@@ -95,6 +95,16 @@ def hash_way(kind: str, to: str) -> str:
     return hashlib.sha256(f"{kind} {to}".encode()).hexdigest()[:8]
 
 
+def name_forge_way(repository: str) -> str:
+    """Return the name of a forge's repository in the keys of notices, however its letters are written."""
+    return hash_way("forge", repository.lower())
+
+
 def is_told(log: EntryLog) -> bool:
     """Was the notice of this log sent, or given up?"""
     return isinstance(log.tail, EndEntry) and log.tail.outcome is not ClaimEnd.RELEASED
+
+
+def is_posted(log: EntryLog) -> bool:
+    """Was it sent? What agents gave up, `monkey notify` may still post: it has a token of its own."""
+    return isinstance(log.tail, EndEntry) and log.tail.outcome is ClaimEnd.SUCCEEDED

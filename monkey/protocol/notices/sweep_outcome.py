@@ -48,7 +48,7 @@ def judge_sweep(project: str, snapshot: StoreSnapshot, view: SweepView, now: flo
     state, counts = view.state, view.counts
     notice = make_end_notice(project, state, find_final_jobs(view))
     if notice is not None:
-        return SweepOutcome(SweepVerdict(notice["kind"]), notice["reason"], notice)
+        return judge_notice(view, notice)
     told = count_jobs(counts)
     if state.cancelled is not None:
         text = f"cancelled: {told}" + (f" ({state.cancelled})" if state.cancelled != "cancelled" else "")
@@ -56,13 +56,20 @@ def judge_sweep(project: str, snapshot: StoreSnapshot, view: SweepView, now: flo
             SweepVerdict.CANCELLED, text, make_notice(project, state, "cancelled", [state.changed_at], state.cancelled)
         )
     if view.over:
-        return SweepOutcome(SweepVerdict.STALLED, f"expired: {told}", make_expiry_notice(project, state))
+        return judge_notice(view, make_expiry_notice(project, state))
     if state.paused:
         return SweepOutcome(SweepVerdict.PAUSED, f"paused: {told}")
     if _is_silent(snapshot, view, counts, now):
-        notice = make_silence_notice(project, state, STALLED_SECONDS)
-        return SweepOutcome(SweepVerdict.STALLED, f"stalled: {told}", notice)
+        return judge_notice(view, make_silence_notice(project, state, STALLED_SECONDS))
     return SweepOutcome(SweepVerdict.WORKING, told)
+
+
+def judge_notice(view: SweepView, notice: Notice) -> SweepOutcome:
+    """Say what has become of a sweep by the notice of it: agents know sooner than the store shows."""
+    verdict = SweepVerdict(notice["kind"])
+    if verdict is not SweepVerdict.STALLED:
+        return SweepOutcome(verdict, notice["reason"], notice)
+    return SweepOutcome(verdict, f"{'expired' if view.over else 'stalled'}: {count_jobs(view.counts)}", notice)
 
 
 def count_jobs(counts: Mapping[JobState, int]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from monkey.protocol import entry_shape
 from monkey.protocol.layout import PROJECT_NAME
 from monkey.spec.job import stop_when
+from monkey.spec.project.forge_settings import FORGE_TYPES
 from monkey.spec.project.notify_channel import CHANNEL_KINDS, NOTIFY_EVENTS
 
 #: What `monkey.spec.yaml.units.duration` takes.
@@ -34,7 +35,13 @@ def _rule(value: Any) -> bool:
 
 
 def _channel(value: Any) -> bool:
-    return _of_channel(value) and sum(kind in value for kind in CHANNEL_KINDS) == 1
+    # What is posted at a forge needs to know where that is.
+    one = _of_channel(value) and sum(kind in value for kind in CHANNEL_KINDS) == 1
+    return one and ("at" in value) == ("forge" in value)
+
+
+def _forge(value: Any) -> bool:
+    return _of_forge(value) and len(value) == 3
 
 
 _texts = entry_shape.make_list_test(entry_shape.is_plain_text)
@@ -50,11 +57,19 @@ _of_rule = entry_shape.make_object_test(
         "scope": entry_shape.make_choice_test(stop_when.STOP_RULE_SCOPES),
     }
 )
+_of_forge = entry_shape.make_object_test(
+    {
+        "type": entry_shape.make_choice_test(FORGE_TYPES),
+        "api": entry_shape.is_plain_text,
+        "repository": entry_shape.is_plain_text,
+    }
+)
 _of_channel = entry_shape.make_object_test(
     {
         **dict.fromkeys(CHANNEL_KINDS, entry_shape.is_plain_text),
         "on": entry_shape.make_list_test(entry_shape.make_choice_test(NOTIFY_EVENTS)),
         "key": entry_shape.is_plain_text,
+        "at": _forge,
         "after": lambda value: _duration(value) and value > 0,
     }
 )

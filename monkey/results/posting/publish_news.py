@@ -8,27 +8,24 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from monkey.errors import MonkeyError
-from monkey.forge.forge_port import Forge, PullRequest
+from monkey.forge.forge_port import Forge
 from monkey.protocol.clock import MachineClock
-from monkey.protocol.entries import ClaimEnd
+from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.layout import Keys
 from monkey.protocol.notices.notice_claims import NoticeClaims
-from monkey.protocol.notices.sweep_notices import hash_way, is_told
-from monkey.protocol.notices.sweep_outcome import SweepOutcome, SweepVerdict, judge_sweep
+from monkey.protocol.notices.sweep_notices import is_posted, name_forge_way
+from monkey.protocol.notices.sweep_outcome import SweepOutcome, judge_sweep
 from monkey.protocol.status.store_snapshot import SnapshotReader, SweepView
-from monkey.protocol.sweeps.revision import NumberedRevision
 from monkey.protocol.sweeps.sweep_log import list_revisions
-from monkey.results.earlier_results import gather_earlier
 from monkey.results.posting.commit_statuses import FindBetween, find_no_commits, set_sweep_statuses
+from monkey.results.posting.post_end import SweepNews, find_pull, write_end_comment
 from monkey.results.posting.sweep_commits import CommitPulls, is_of_repository, list_commits
-from monkey.results.result_report import ResultReport, format_report
-from monkey.results.result_rows import gather_results
 from monkey.signing.entry_signers import EntrySigners
 from monkey.store.store_port import Store
 
-#: The verdicts that are worth a comment; a person who cancels a sweep knows of it.
-_COMMENTED = (SweepVerdict.FINISHED, SweepVerdict.FAILED, SweepVerdict.STALLED)
+#: Seconds after an agent posted a sweep's end in which its statuses are looked at again.
+_OUTRUN_SECONDS = 3600.0
 
 
 class OpenProject(Protocol):
@@ -43,13 +40,10 @@ class OpenProject(Protocol):
     def reader(self) -> SnapshotReader: ...
 
 
-class _News(NamedTuple):
-    """A sweep of which not everything is posted."""
+class _LoggedNews(NamedTuple):
+    """A sweep of which not everything is posted, and the log of the notice of its end; None while it has not ended."""
 
-    view: SweepView
-    outcome: SweepOutcome
-    revisions: list[NumberedRevision]
-    #: Of the notice of its end; None while it has not ended.
+    news: SweepNews
     log: EntryLog | None
 
 
@@ -78,14 +72,13 @@ async def publish_news(
     `find_between`: git, where it is here. Raises StoreError.
     """
     claims = claims or NoticeClaims(world.at, MachineClock())
-    posted, pulls = PostedNews(), CommitPulls(forge)
-    async for news in _find_news(world, repository):
+    posted, pulls, way = PostedNews(), CommitPulls(forge), name_forge_way(repository)
+    async for news, log in _find_news(world, repository):
         name = news.view.state.name
         try:
-            about = news.view, news.outcome, news.revisions, find_between
-            await asyncio.to_thread(set_sweep_statuses, forge, pulls, *about)
+            await asyncio.to_thread(set_sweep_statuses, forge, pulls, *news, find_between)
             posted.outcomes[name] = news.outcome
-            if news.log is not None and (url := await _post_end(forge, pulls, news, news.log, claims)):
+            if log is not None and (url := await _post_end(world, forge, pulls, news, log, claims, way)):
                 posted.comments[name] = url
         except MonkeyError as exc:
             posted.troubles[name] = exc
@@ -97,20 +90,19 @@ async def report_statuses(
 ) -> PostedNews:
     """Set the statuses of all sweeps of which not everything is posted: what `publish_news` does, without comments."""
     posted, pulls = PostedNews(), CommitPulls(forge)
-    async for news in _find_news(world, repository):
+    async for news, _ in _find_news(world, repository):
         try:
-            about = news.view, news.outcome, news.revisions, find_between
-            await asyncio.to_thread(set_sweep_statuses, forge, pulls, *about)
+            await asyncio.to_thread(set_sweep_statuses, forge, pulls, *news, find_between)
             posted.outcomes[news.view.state.name] = news.outcome
         except MonkeyError as exc:
             posted.troubles[news.view.state.name] = exc
     return posted
 
 
-async def _find_news(world: OpenProject, repository: str) -> AsyncIterator[_News]:
+async def _find_news(world: OpenProject, repository: str) -> AsyncIterator[_LoggedNews]:
     """Yield the sweeps that were applied from commits of the repository, but those whose end was posted."""
     snapshot = await world.reader().read()
-    now, way = MachineClock().wall(), hash_way("forge", repository)
+    now, way = MachineClock().wall(), name_forge_way(repository)
     for view in snapshot.sweeps.values():
         commits = list_commits(view.state)
         if not commits or view.state.is_foreign or not is_of_repository(commits[-1], repository):
@@ -119,36 +111,42 @@ async def _find_news(world: OpenProject, repository: str) -> AsyncIterator[_News
         if outcome.notice is not None:
             log = EntryLog(world.keys.notice_log(view.state.name, outcome.notice["event"], way))
             await log.refresh(world.at)
-            if is_told(log):
-                continue
+            if is_posted(log):
+                if not _may_be_outrun(view, log, now):
+                    continue
+                log = None
         revisions = await list_revisions(world.at, world.keys, world.signers, view.state.name)
-        yield _News(view, outcome, revisions, log)
+        yield _LoggedNews(SweepNews(view, outcome, revisions), log)
 
 
-async def _post_end(forge: Forge, pulls: CommitPulls, news: _News, log: EntryLog, claims: NoticeClaims) -> str:
+def _may_be_outrun(view: SweepView, log: EntryLog, now: float) -> bool:
+    """May a status of an agent's, on the sweep's end, have been replaced since by one of a run that knew of none yet?
+
+    Those that are as they should be are not sent again.
+    """
+    revision, end = view.state.revision, log.tail
+    agents = revision is not None and any(channel.kind == "forge" for channel in revision.settings.notify)
+    return agents and isinstance(end, EndEntry) and now - end.at < _OUTRUN_SECONDS
+
+
+async def _post_end(
+    world: OpenProject,
+    forge: Forge,
+    pulls: CommitPulls,
+    news: SweepNews,
+    log: EntryLog,
+    claims: NoticeClaims,
+    way: str,
+) -> str:
     """Write the comment on a sweep's end, and record that; return its URL, "" where there is none to write."""
     name = news.view.state.name
-    pull = await asyncio.to_thread(_find_pull, pulls, news.view)
+    await asyncio.to_thread(find_pull, pulls, news.view)  # before the claim: trouble with that needs none
     if not await claims.take(log, name):
         return ""
-    url = ""
     try:
-        if pull is not None and news.outcome.verdict in _COMMENTED:
-            url = await asyncio.to_thread(forge.write_comment, pull.number, f"results:{name}", _write_report(news))
+        url = await write_end_comment(world.at, world.keys, forge, pulls, news, way)
     except MonkeyError as exc:
         await claims.end(log, name, ClaimEnd.RELEASED, exc.message)
         raise
     await claims.end(log, name, ClaimEnd.SUCCEEDED)
     return url
-
-
-def _find_pull(pulls: CommitPulls, view: SweepView) -> PullRequest | None:
-    """Return the pull request that asked for the jobs; one that only left them as they are, where there is no other."""
-    return next((pull for git in list_commits(view.state) if (pull := pulls.find(git)) is not None), None)
-
-
-def _write_report(news: _News) -> str:
-    revision = news.view.state.revision
-    assert revision is not None  # it has a commit
-    results = gather_results(revision.table, revision.settings, news.view.jobs)
-    return format_report(ResultReport(news.view, results, news.outcome, gather_earlier(news.view, news.revisions)))

@@ -45,10 +45,10 @@ class Deleted:
     def post_comment(self, text: str) -> None:
         self.posted.append(text)
 
-    def replace_comment(self, number: int, text: str) -> bool:
+    def replace_comment(self, number: int, text: str, *, theirs: bool = False) -> bool:
         return False
 
-    def remove_comment(self, number: int) -> None:
+    def remove_comment(self, number: int, *, theirs: bool = False) -> None:
         pass
 
 
@@ -75,3 +75,52 @@ class Vanishing(Deleted):
 
 def test_a_comment_that_is_deleted_meanwhile_is_written_again() -> None:
     assert write_single_comment(Vanishing(), "me", "plan:shop", "new") == "url/2"
+
+
+class Shared(Deleted):
+    """A thread that several write to; who is no author of a comment may not change it."""
+
+    def __init__(self, *comments: PostedComment, me: str, may_change: bool) -> None:
+        super().__init__()
+        self.comments, self.me, self.may_change = list(comments), me, may_change
+
+    def list_comments(self) -> list[PostedComment]:
+        return list(self.comments)
+
+    def post_comment(self, text: str) -> None:
+        number = max([each.number for each in self.comments], default=0) + 1
+        self.comments.append(PostedComment(number, self.me, text, f"url/{number}"))
+
+    def replace_comment(self, number: int, text: str, *, theirs: bool = False) -> bool:
+        [at] = [at for at, each in enumerate(self.comments) if each.number == number]
+        assert theirs == (self.comments[at].author != self.me)
+        if theirs and not self.may_change:
+            return False
+        self.comments[at] = self.comments[at]._replace(text=text)
+        return True
+
+    def remove_comment(self, number: int, *, theirs: bool = False) -> None:
+        if self.may_change or not theirs:
+            self.comments = [each for each in self.comments if each.number != number]
+
+
+def comment(number: int, author: str, text: str) -> PostedComment:
+    return PostedComment(number, author, f"{make_marker('results:a')}\n{text}", f"url/{number}")
+
+
+def test_a_comment_of_another_account_of_ours_is_ours_and_a_strangers_is_not() -> None:
+    planted, theirs, mine = comment(1, "mallory", "lies"), comment(2, "bot", "old"), comment(3, "me", "old")
+    thread = Shared(planted, theirs, mine, me="me", may_change=True)
+    assert write_single_comment(thread, "me", "results:a", "new", ["bot"]) == "url/2"
+    assert thread.comments == [planted, comment(2, "bot", "new")]
+    assert write_single_comment(thread, "me", "results:a", "new", []) == "url/3", "without the word of the store"
+
+
+def test_where_a_forge_lets_only_authors_change_it_the_same_text_is_enough() -> None:
+    thread = Shared(comment(1, "bot", "end"), me="me", may_change=False)
+    assert write_single_comment(thread, "me", "results:a", "end", ["bot"]) == "url/1"
+    assert len(thread.comments) == 1
+    # News are not lost for the sake of the number.
+    assert write_single_comment(thread, "me", "results:a", "later end", ["bot"]) == "url/2"
+    assert write_single_comment(thread, "me", "results:a", "third end", ["bot"]) == "url/2"
+    assert [each.author for each in thread.comments] == ["bot", "me"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from monkey.apply.world.desired_state import desire_specs, list_spec_files, read_specs
 from monkey.errors import SpecError
+from monkey.spec.project.forge_settings import ForgeSettings
+from monkey.spec.project.notify_channel import NotifyChannel
 from monkey.spec.project.project import load_project
 
 
@@ -40,3 +43,29 @@ def test_a_spec_that_is_a_broken_link_is_an_error(tmp_path: Path) -> None:
     project = load_project(tmp_path)
     with pytest.raises(SpecError, match=r"specs/nowhere\.yaml:1:1: there is no such file"):
         read_specs(project, list_spec_files(project))
+
+
+def channels(root: Path, text: str) -> list[NotifyChannel]:
+    """Return the channels of a sweep in a project that says so."""
+    (root / "monkey.yaml").write_text(f"project: test\n{text}\n")
+    (root / "specs").mkdir(exist_ok=True)
+    (root / "specs" / "sweep.yaml").write_text("command: python3 train.py\noutputs: []\n")
+    (root / "train.py").write_text("print(1)\n")
+    project = load_project(root)
+    [spec] = desire_specs(project, read_specs(project, list_spec_files(project)))
+    return spec.desired.settings.notify
+
+
+def test_machines_are_told_where_the_forge_is(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    remote = "https://me:hunter2@git.lab/lab/sweeps.git"
+    subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", remote], check=True)
+    slack, forge = channels(tmp_path, "forge: {type: gitea}\nnotify: [{slack: S}, {forge: T, on: failed}]")
+    at = ForgeSettings("gitea", "https://git.lab/api/v1", "lab/sweeps")
+    assert forge == NotifyChannel("forge", "T", ("failed",), forge=at) and slack == NotifyChannel("slack", "S")
+    for text, column in (("notify: {forge: T}", 17), ("notify: [{slack: S}, {forge: T}]", 30)):
+        with pytest.raises(SpecError) as caught:
+            channels(tmp_path, text)
+        [found] = caught.value.problems
+        assert (found.file, found.line, found.column) == ("monkey.yaml", 2, column)
+        assert "its remote is at git.lab, which may be any" in found.message and "forge: {type:" in (found.hint or "")

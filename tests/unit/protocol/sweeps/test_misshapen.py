@@ -24,6 +24,7 @@ from monkey.spec.job.expires import Expiry
 from monkey.spec.job.job_table import JobTable, ParameterColumn
 from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule
+from monkey.spec.project.forge_settings import ForgeSettings
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.spec.project.notify_channel import NotifyChannel
 from monkey.store.memory import MemoryStore
@@ -57,7 +58,10 @@ FULL = Revision(
             StopRule("acc", above=0.9, after_step=3, sweep=True),
             StopRule("x", silent=60.0),
         ],
-        notify=[NotifyChannel("slack", "SLACK_WEBHOOK", ("failed",), after=60.0)],
+        notify=[
+            NotifyChannel("slack", "SLACK_WEBHOOK", ("failed",), after=60.0),
+            NotifyChannel("forge", "FORGE_TOKEN", forge=ForgeSettings("gitea", "https://git.lab/api/v1", "a/b")),
+        ],
         expires=Expiry(after=3600.0),
     ),
     table=JobTable(JOBS, {"lr": ParameterColumn([0.1, "x{y}"], [0, 1]), "extra": ParameterColumn([True], [-1, 0])}),
@@ -125,6 +129,11 @@ WRONG: dict[str, list[Any]] = {
         [{"slack": 5}],
         [{"slack": "A", "webhook": "B"}],
         [{"slack": "A", "after": INF}],
+        [{"forge": "A"}],
+        [{"slack": "A", "at": {"type": "gitea", "api": "https://x", "repository": "a/b"}}],
+        [{"forge": "A", "at": {"type": "gitea", "api": "https://x"}}],
+        [{"forge": "A", "at": {"type": "other", "api": "https://x", "repository": "a/b"}}],
+        [{"forge": "A", "at": {"type": "gitea", "api": 5, "repository": "a/b"}}],
     ],
     "settings.expires": [[], NAN, -1, "tomorrow", "2026-01-01T00:00:00", 1e300],
     "settings.later": [1],

@@ -22,6 +22,8 @@ from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_log import append_order, append_revision
 from monkey.results.posting.masked_forge import MaskedForge
 from monkey.results.posting.publish_news import PostedNews, publish_news, report_statuses
+from monkey.spec.project.forge_settings import ForgeSettings
+from monkey.spec.project.notify_channel import NotifyChannel
 from monkey.store.create import create_object
 from tests.forges.github_double import BOT, REPOSITORY, GitHubDouble
 from tests.unit.apply.small_project import Pen, apply, opened, write_project
@@ -179,5 +181,27 @@ def test_a_claim_that_another_left_is_waited_for_and_taken_over(tmp_path: Path, 
         assert await claims.take(other, "small") and not is_told(other)
         await claims.end(other, "small", ClaimEnd.SUCCEEDED)
         assert not await claims.take(other, "small"), "it was sent"
+
+    live(tmp_path, story)
+
+
+def test_a_status_that_came_too_late_is_set_right_where_agents_post(tmp_path: Path, double: GitHubDouble) -> None:
+    double.open_pull("change", COMMIT)
+    channel = NotifyChannel("forge", "TOKEN", forge=ForgeSettings("github", double.url, REPOSITORY))
+
+    async def story(world: World) -> None:
+        made = await stand_at(world, COMMIT)
+        state = (await world.reader().read()).sweeps["small"].state
+        told = replace(made, settings=replace(made.settings, notify=[channel]))
+        await append_revision(world.at, world.keys, world.signers, told, state.head)
+        await end_all(world)
+        assert list((await publish_news(world, forge_of(double), REPOSITORY)).comments) == ["small"]
+        sent = len(double.statuses)
+        assert not (await publish_news(world, forge_of(double), REPOSITORY)).comments
+        assert len(double.statuses) == sent
+        # As of a run that had read the store before the agent posted.
+        forge_of(double).set_status(COMMIT, "monkey/small", "pending", "2/3")
+        assert not (await publish_news(world, forge_of(double), REPOSITORY)).comments
+        assert statuses(double)[-1] == ("success", "3 succeeded")
 
     live(tmp_path, story)

@@ -121,7 +121,7 @@ def test_it_is_found_from_below(tmp_path: Path) -> None:
         ("store: {url: s3://b, regoin: x}", 22, "a store at s3:// has no option 'regoin'", "'region'"),
         ("store: {url: s3://b, region: 3}", 30, "expected text, found 3", "quotes"),
         ("store: {url: a, region: x}", 17, "a directory has no option 'region'", "no options"),
-        ("notify: {}", 9, "expected a webhook or slack, found neither", "slack: SLACK_WEBHOOK"),
+        ("notify: {}", 9, "expected a webhook, slack or forge, found none", "slack: SLACK_WEBHOOK"),
         ("providers: []", 12, "expected providers by name", "{local: {}}"),
         ("providers: {}", 12, "expected providers by name", "{local: {}}"),
         ("providers: {a b: {}}", 13, "'a b' cannot name a provider", "letters"),
