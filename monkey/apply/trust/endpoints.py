@@ -67,15 +67,20 @@ def list_store_endpoints(project: Project) -> list[Endpoint]:
 
 def list_report_endpoints(project: Project) -> list[Endpoint]:
     """Return where metrics, notices and results are sent with a secret of this machine."""
-    found = []
-    if project.forge is not None and project.forge.api:
-        found.append(Endpoint("the forge", project.forge.api, ("forge", "api"), (TRUST_VARIABLE, *API_VARIABLES)))
+    found = list_forge_endpoints(project)
     if project.influx is not None and project.influx.secrets:
         found.append(Endpoint("InfluxDB", project.influx.url, ("metrics", "influxdb", "url")))
     for at, channel in enumerate(project.notify):
         if channel.key and not channel.named:
             found.append(Endpoint("a webhook", channel.to, ("notify", at, channel.kind)))
     return found
+
+
+def list_forge_endpoints(project: Project) -> list[Endpoint]:
+    """Return the forge's API, if monkey.yaml names it: that of the remote's own host is as trusted as the remote."""
+    if project.forge is None or not project.forge.api:
+        return []
+    return [Endpoint("the forge", project.forge.api, ("forge", "api"), (TRUST_VARIABLE, *API_VARIABLES))]
 
 
 def check_endpoints(project: Project, endpoints: Iterable[Endpoint]) -> None:

@@ -1,4 +1,4 @@
-"""`monkey notify`: what no one has posted yet of sweeps, at the forge that CI runs for."""
+"""`monkey notify`: what no one has posted yet of sweeps, at the forge that CI runs for, or that monkey.yaml names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from monkey.apply.previews import end_previews
 from monkey.apply.world.world import World
-from monkey.cli.review.sweep_statuses import CiForge, open_ci_forge
+from monkey.cli.review.sweep_statuses import open_news_forge
 from monkey.cli.session import project_file_option, run_in_world
 from monkey.cli.terminal.text import flatten_text
 from monkey.errors import ForgeError, SigningError, StoreError
@@ -24,13 +24,14 @@ def notify_command() -> int:
 
     Previews of pull requests that are no longer open are cancelled.
 
-    For a job that CI starts on a schedule, or with each push: it posts what no one has posted yet.
+    For a job that CI starts on a schedule, or with each push: it posts what no one has posted yet. Elsewhere, such as
+    in cron, the forge is that of `forge:` in monkey.yaml, or of the remote.
     """
-    forge = open_ci_forge(os.environ)
-    return _tell(run_in_world(lambda world: _publish(world, forge), remember=False))
+    return _tell(run_in_world(_publish, remember=False))
 
 
-async def _publish(world: World, at: CiForge) -> PostedNews:
+async def _publish(world: World) -> PostedNews:
+    at = open_news_forge(world.project, os.environ)
     posted = await publish_news(world, at.forge, at.repository, find_between=partial(list_between, world.project.root))
     try:
         # Before the previews: one that is opened by then is open.

@@ -1,45 +1,46 @@
-"""The forge of the CI run that this process is part of, and the first statuses of what is applied there."""
+"""The forge to which news of a project go, and the first statuses of what a CI run applies."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
+from monkey.apply.trust.endpoints import check_endpoints, list_forge_endpoints
 from monkey.apply.world.world import World
 from monkey.ci_run import read_ci_run
 from monkey.cli.terminal.text import flatten_text
-from monkey.errors import ForgeError, MonkeyError
-from monkey.forge.forge_port import Forge
-from monkey.forge.open_forge import MONKEY_TOKEN, TOKENS, open_forge
+from monkey.errors import FleetError, ForgeError, MonkeyError
+from monkey.fleet.secret_values import SecretValues
+from monkey.forge.open_forge import MONKEY_TOKEN, OpenedForge, open_project_forge
 from monkey.results.posting.masked_forge import MaskedForge
 from monkey.results.posting.publish_news import report_statuses
 from monkey.transfer.code.commit_range import list_between
+from monkey.transfer.code.git_files import find_work_tree, read_remote_url
+
+if TYPE_CHECKING:
+    from monkey.spec.project.project import Project
 
 
-class CiForge(NamedTuple):
-    """A forge that masks secrets, and the repository there."""
+def open_news_forge(project: Project, environ: Mapping[str, str]) -> OpenedForge:
+    """Return where news of a project are posted: at the forge of this CI run, or else at the project's own.
 
-    forge: Forge
-    repository: str
-
-
-def open_ci_forge(environ: Mapping[str, str]) -> CiForge:
-    """Return the forge of this CI run. Raises ForgeError where there is none, or no token for it."""
-    run = read_ci_run(environ)
+    The token is the environment's; outside of CI, it may be the secret that `notify:` names for agents. Raises
+    ForgeError, EndpointRefused.
+    """
+    run, remote, token = read_ci_run(environ), "", ""
     if run is None or run.forge is None:
-        raise ForgeError(
-            "expected a CI run of GitHub, Gitea, Forgejo or GitLab, found none of their variables",
-            hint="run it in a job of theirs; `monkey results SWEEP --markdown` prints a report anywhere",
-        )
-    forge = open_forge(run, environ)
-    if forge is None:
-        names = " or ".join((*TOKENS[run.forge], MONKEY_TOKEN))
-        raise ForgeError("expected a token for the forge, found none", hint=f"set {names} in this step's `env:`")
-    return CiForge(MaskedForge(forge, environ), run.repository)
+        check_endpoints(project, list_forge_endpoints(project))
+        remote = read_remote_url(top) if (top := find_work_tree(project.root)) else ""
+        with suppress(FleetError):  # then it is the environment's, or there is none
+            named = [each.to for each in project.notify if each.kind == "forge"]
+            token = "".join(SecretValues(environ).get(named).values())
+    forge, repository = open_project_forge(project.forge, remote, environ, token)
+    return OpenedForge(MaskedForge(forge, {**environ, MONKEY_TOKEN: token} if token else environ), repository)
 
 
 async def set_first_statuses(world: World, environ: Mapping[str, str] | None = None) -> None:
@@ -47,10 +48,11 @@ async def set_first_statuses(world: World, environ: Mapping[str, str] | None = N
 
     `monkey notify` sets what is not set here.
     """
-    if read_ci_run(environ) is None:
+    run = read_ci_run(environ)
+    if run is None or run.forge is None:
         return
     try:
-        forge, repository = open_ci_forge(os.environ if environ is None else environ)
+        forge, repository = open_news_forge(world.project, os.environ if environ is None else environ)
     except ForgeError:
         return  # most jobs that apply need no token
     try:

@@ -13,7 +13,7 @@ from monkey.fleet.secret_values import SecretValues
 from monkey.protocol.clock import MachineClock
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.notices.sweep_notices import Notice, name_forge_way
+from monkey.protocol.notices.sweep_notices import Notice, make_silence_notice, name_forge_way
 from monkey.protocol.notices.sweep_outcome import judge_sweep
 from monkey.results.posting.masked_forge import MaskedForge
 from monkey.results.posting.publish_news import publish_news
@@ -203,3 +203,18 @@ def test_what_another_revision_replaced_meanwhile_is_not_posted(tmp_path: Path, 
         assert not double.asked
 
     story_of(check, tmp_path)
+
+
+def test_what_an_agent_takes_for_stalled_is_posted_as_that(tmp_path: Path, double: GitHubDouble) -> None:
+    number = double.open_pull("change", LATER)
+
+    async def story(world: World) -> None:
+        await stand_at(world, COMMIT)
+        state = (await world.reader().read()).sweeps["small"].state
+        # Sooner than the ten minutes after which others would say so.
+        await post(world, double, make_silence_notice(world.keys.project, state, 60.0))
+        [(_, text)] = told(double, number)
+        assert "sweep `small` has stalled" in text
+        assert statuses(double) == [("failure", "stalled: 0/3")]
+
+    live(tmp_path, story)
