@@ -6,12 +6,13 @@ import itertools
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.acceptance.shop import Shop, until
+from tests.acceptance.shop import PATIENCE, PROMPT, Shop, until
 from tests.acceptance.test_notify import agent
 from tests.acceptance.test_notify_forge import MARK, Ci
 from tests.forges.forge_proxy import ForgeProxy, serve_proxy
@@ -150,3 +151,20 @@ def test_agents_and_ci_that_are_killed_in_turn_write_one_comment(ci: Ci) -> None
     assert again["id"] == comment["id"] and "has failed" in again["body"]
     assert ci.statuses(newest)[-1] == ci.statuses(head)[-1] == ("failure", "2 failed")
     assert len(ci.comments(number)) == 1
+
+
+def test_a_forge_that_does_not_answer_holds_up_no_job(ci: Ci) -> None:
+    shop, proxy, answers = ci.shop, ci.proxy, threading.Event()
+    shop.spec(jobs=1)
+    number, _, _ = ci.merge("first")
+    proxy.before = lambda _: answers.wait(PATIENCE)
+    shop.run("apply", "--detach")
+    until(lambda: proxy.asked, "an agent asks the forge, which does not answer")
+    shop.spec(jobs=3, name="other")
+    later, _, _ = ci.merge("second")
+    shop.run("apply", "--detach")
+    until(lambda: shop.ledger.executions == 3, "the other jobs of another sweep run meanwhile", PROMPT)
+    assert len(shop.agents) == 1 and not ci.comments(number)
+    answers.set()
+    until(lambda: ci.comments(number) and ci.comments(later), "both ends are posted once it answers")
+    assert len(ci.comments(number)) == len(ci.comments(later)) == 1

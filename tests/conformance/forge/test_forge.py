@@ -8,6 +8,7 @@ import pytest
 
 from monkey.errors import ForgeError
 from monkey.forge.forge_port import CommitStatus
+from monkey.forge.gitlab import GitLabForge
 from tests.forges.desks import Desk, GiteaDesk
 from tests.forges.gitea import Gitea
 
@@ -61,6 +62,25 @@ def test_a_second_comment_of_ours_is_deleted(desk: Desk) -> None:
     desk.open().write_comment(number, KEY, "two")
     [left] = desk.comments(number)
     assert (left.number, left.text.strip()) == (first, f"{MARK}\ntwo")
+
+
+def test_a_comment_of_another_account_of_ours_is_known_for_ours(desk: Desk) -> None:
+    number, _ = desk.make_pull()
+    other, forge = desk.open(desk.writer), desk.open()
+    seen = other.write_comment(number, KEY, "one")
+    known = {other.name_author(), forge.name_author()}
+    assert desk.writer in known
+    assert forge.write_comment(number, KEY, "one", known) == seen
+    [first] = desk.comments(number)
+    forge.write_comment(number, KEY, "two", known)
+    left = [(comment.number, comment.text.strip()) for comment in desk.comments(number)]
+    if isinstance(forge, GitLabForge):  # it lets only its author change it, so the news come beside it
+        assert left[0] == (first.number, f"{MARK}\none") and len(left) == 2 and left[1][1] == f"{MARK}\ntwo"
+    else:
+        assert left == [(first.number, f"{MARK}\ntwo")]
+    desk.say(number, f"{MARK}\nthree", desk.writer)
+    forge.write_comment(number, KEY, "two", known)
+    assert len(desk.comments(number)) == len(left) + isinstance(forge, GitLabForge)
 
 
 def test_two_writers_at_once_leave_one_comment(desk: Desk) -> None:
