@@ -70,10 +70,11 @@ async def _post(
 ) -> None:
     view = await _read_sweep(at, notice)
     commits = list_commits(view.state)
-    if view.state.revision is None or view.state.revision_at != notice["revision"] or not commits:
-        return  # another revision came meanwhile, and gets its own; or it is of no commit
-    if not is_of_repository(commits[-1], settings.repository):
-        return
+    if view.state.revision is None or view.state.revision_at != notice["revision"]:
+        return  # another revision came meanwhile, and gets its own
+    if not commits or not is_of_repository(commits[-1], settings.repository):
+        # Not as if it were posted: a commit that wants the same may come later, and `monkey notify` sees it.
+        raise ForgeRefused(f"the sweep is of no commit of {settings.repository}")
     location = ForgeLocation(settings.type, settings.api, settings.repository)
 
     def wait(seconds: float) -> None:

@@ -188,8 +188,9 @@ def test_a_forge_that_is_away_or_answers_nonsense(
 @pytest.mark.parametrize("git", [{"remote": "https://github.com/other/repo"}, {"commit": "../../user"}])
 def test_what_is_of_no_commit_there_is_not_posted(tmp_path: Path, double: GitHubDouble, git: dict[str, str]) -> None:
     async def check(world: World, notice: Notice) -> None:
-        await post(world, double, notice)
-        assert not double.asked
+        with pytest.raises(UndeliveredNotice, match=f"of no commit of {REPOSITORY}") as caught:
+            await post(world, double, notice)
+        assert caught.value.final and not double.asked
 
     story_of(check, tmp_path, **git)
 
