@@ -27,10 +27,11 @@ def test_a_commit_is_applied_and_a_broken_one_keeps_the_last_good_state(follower
     first = follower.push(jobs=3)
     follower.once()
     follower.wait_for_jobs(3)
-    assert follower.git_line().startswith(f"git: main {first[:10]} applied ")
+    line = follower.git_line()
+    assert line.startswith(f"git: main {first[:10]} applied ") and "; it looked once, and ended " in line
     bad = follower.push(text="comand: x\n")
     said = follower.once(code=1)
-    assert f"main {bad[:10]} refused: specs/sweep.yaml:5:1: unknown " in said
+    assert f"main {bad[:10]} refused: specs/sweep.yaml:5:1: unknown key 'comand'; did you mean 'command'?" in said
     line = follower.git_line()
     assert f"main {first[:10]} applied" in line and f"; {bad[:10]} refused: specs/sweep.yaml:5:1: " in line
     (follower.shop.root / "monkey.yaml").write_text("project: [\n")
@@ -77,6 +78,9 @@ def test_a_dead_sync_is_shown_as_dead(follower: Follower) -> None:
     [beat] = follower.beats
     beat.write_text(json.dumps({**follower.beat(), "at": time.time() - 200}))
     assert "; it is dead: no heartbeat for 3m2" in follower.git_line()
+    assert "forgot the sync of branch main of " in follower.shop.run("sync", "--forget").stdout
+    assert not follower.beats and "git: " not in follower.shop.run("status").stdout
+    assert "Nothing to forget" in follower.shop.run("sync", "--forget").stdout
 
 
 def test_rewritten_history_is_refused_until_it_is_to_be_followed(follower: Follower) -> None:
@@ -116,7 +120,7 @@ def test_what_people_cancelled_and_what_another_branch_applied_is_left_alone(fol
     head = remote.commit()
     said = follower.once(code=1)
     assert "sweep mine: stays cancelled by " in said and ": too dear (`monkey resume mine`" in said
-    assert "sweep theirs: refused: last applied by " in said and "not merged into this one" in said
+    assert "sweep theirs: last applied by " in said and "not merged into this one" in said
     until(lambda: shop.states("new") == {"succeeded": 2}, "the third sweep is held up by none")
     assert follower.beat()["applied"] == head
     assert shop.states("mine") == {"cancelled": 1} and shop.states("theirs") == {"succeeded": 2}

@@ -69,9 +69,9 @@ def _run(order: SyncOrder, directory: SyncDirectory, say: Callable[[str], None])
     rounds.begin()
     before = {number: signal.signal(number, signals.handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        if not order.interval:
-            return 0 if rounds.run_round() else 1
         writer.start()
+        if not order.interval:
+            return 0 if _look_once(rounds) else 1
         with suppress(KeyboardInterrupt):
             _loop(rounds, signals)
         say("stopped")
@@ -81,6 +81,16 @@ def _run(order: SyncOrder, directory: SyncDirectory, say: Callable[[str], None])
         writer.stop()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _look_once(rounds: SyncRounds) -> bool:
+    try:
+        well = rounds.run_round()
+    except KeyboardInterrupt:
+        rounds.writer.show(replace(rounds.beat, left=True))
+        raise
+    rounds.writer.show(replace(rounds.beat, left=True))
+    return well
 
 
 def _loop(rounds: SyncRounds, signals: _Signals) -> None:

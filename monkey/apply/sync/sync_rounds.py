@@ -199,11 +199,12 @@ class SyncRounds:
 
 
 def _explain(exc: MonkeyError | OSError) -> str:
-    """Return an error as one line: of a spec's mistakes the first, with its place."""
+    """Return an error as one line: of a spec's mistakes the first, with its place and its hint."""
     if isinstance(exc, SpecError) and exc.problems:
         first, more = exc.problems[0], len(exc.problems) - 1
         rest = f" (and {more} more)" if more else ""
-        return f"{first.file}:{first.line}:{first.column}: {first.message}{rest}"
+        hint = f"; {first.hint}" if first.hint else ""
+        return f"{first.file}:{first.line}:{first.column}: {first.message}{hint}{rest}"
     return " ".join((exc.message if isinstance(exc, MonkeyError) else str(exc)).split())
 
 

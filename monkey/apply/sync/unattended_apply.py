@@ -125,7 +125,8 @@ def find_held_sweeps(planned: PlanningResult, data: DataLimits | None = None) ->
     for sweep in planned.plan.sweeps:
         if sweep.refusal is not None:
             # What is refused for no commit is what a person decided: a cancellation, or a rollback.
-            found[sweep.name] = HeldSweep(sweep.refusal.line, decided=sweep.desired.misplaced is None)
+            why = sweep.refusal.line.removeprefix("refused: ")
+            found[sweep.name] = HeldSweep(why, decided=sweep.desired.misplaced is None)
             continue
         wrong = data.find_outside(wanted[sweep.name]) if data is not None and sweep.changes else None
         if wrong is None and (rents := sorted(unlimited.intersection(sweep.desired.settings.providers))):

@@ -84,9 +84,9 @@ def _specs_at(path: Path) -> list[Path]:
 def read_specs(project: Project, files: Iterable[Path]) -> list[Spec]:
     """Read the specs. Raises SpecError with the problems of all of them."""
     with _no_plugins():
-        from monkey.spec.sweep.load import load_spec
+        from monkey.spec.sweep.load import load_specs
 
-    specs = _load_all(files, lambda path: load_spec(path, project.root, project.providers))
+    specs = load_specs(files, project.root, project.providers)
     check_datasets_inside(project, specs)
     return specs
 
@@ -159,21 +159,6 @@ def _locate_channels(project: Project) -> list[NotifyChannel]:
             channel = replace(channel, forge=ForgeSettings(kind, api, repository))
         found.append(channel)
     return found
-
-
-def _load_all(files: Iterable[Path], load: Any) -> list[Spec]:
-    from monkey.errors import Problem, SpecError
-
-    specs: list[Spec] = []
-    problems: list[Problem] = []
-    for path in files:
-        try:
-            specs.append(load(path))
-        except SpecError as exc:
-            problems += exc.problems
-    if problems:
-        raise SpecError(problems)
-    return specs
 
 
 def _is_spec(path: Path) -> bool:

@@ -157,7 +157,7 @@ async def _apply(world: World, order: ApplyOrder) -> int:
         await _record_seen(world, planned)
     at_work = [sweep.name for sweep in planned.plan.accepted if find_remaining_work(sweep).count]
     code = await _finish(world, planned, order, at_work)
-    check_refusals(planned.plan)
+    check_refusals(planned.plan, shown=planned.plan.changes)
     return code
 
 
@@ -221,9 +221,6 @@ def _check_expected(plan: Plan, digest: str) -> None:
 
 def _warn(plan: Plan) -> None:
     """Say what should be known of a plan that is not shown."""
-    for sweep in plan.sweeps:
-        if sweep.refusal is not None:
-            click.echo(f"! {flatten_text(sweep.name)}: {flatten_text(sweep.refusal.line)}", err=True)
     gone = [line.text for line in format_gone_sweeps(plan) if line.mark is LineMark.MEND]
     for warning in (*plan.warnings, *gone):
         click.echo(f"warning: {warning}", err=True)

@@ -13,9 +13,11 @@ import click
 from monkey.apply.sync.sync_loop import run_sync
 from monkey.apply.sync.sync_order import SyncOrder, locate_path, locate_remote, locate_sync_directory
 from monkey.apply.sync.systemd_unit import compose_unit
-from monkey.cli.session import find_project_file, project_file_option
-from monkey.cli.terminal.text import flatten_text
+from monkey.apply.world.world import World
+from monkey.cli.session import find_project_file, project_file_option, run_in_world
+from monkey.cli.terminal.text import flatten_text, format_plural
 from monkey.errors import MonkeyError
+from monkey.protocol.status.sync_beat import forget_ended_syncs
 from monkey.spec.project.project import STORE_VARIABLE
 from monkey.spec.yaml.mistakes import MistakesError
 from monkey.spec.yaml.units import parse_duration
@@ -37,14 +39,18 @@ from monkey.spec.yaml.units import parse_duration
 @click.option("--data", multiple=True, metavar="DIR", help="Take datasets from there, outside of the repository, too.")
 @click.option("--prune", is_flag=True, help="Cancel sweeps whose spec left the branch.")
 @click.option("--print-unit", is_flag=True, help="Print a systemd unit that runs this sync, and end.")
+@click.option("--forget", is_flag=True, help="Remove the heartbeats of syncs that have ended or are dead, and end.")
 @click.option("--directory", metavar="DIR", help="Keep the clone there.  [default: in the user's state]")
 @project_file_option
-def sync_command(remote: str | None, branch: str, once: bool, print_unit: bool, **options: Any) -> int:
+def sync_command(remote: str | None, branch: str, once: bool, print_unit: bool, forget: bool, **options: Any) -> int:
     """Apply each commit of a branch of REMOTE (default: this checkout's origin) as it comes.
 
     This is `monkey apply --detach` without a person: a broken commit is refused whole, and what people paused or
     cancelled stays so. Everybody who can push to the branch runs code on the machines.
     """
+    if forget:
+        run_in_world(_forget)
+        return 0
     start = Path.cwd()
     found, checkout = locate_remote(remote, start)
     path = options["path"] or locate_path(checkout, start)
@@ -66,6 +72,17 @@ def sync_command(remote: str | None, branch: str, once: bool, print_unit: bool, 
         click.echo(_compose_unit(order, remote, options), nl=False)
         return 0
     return run_sync(order, _say)
+
+
+async def _forget(world: World) -> None:
+    """Remove what status shows of syncs that are no more."""
+    forgotten, others = await forget_ended_syncs(world.at, world.keys, time.time())
+    for beat in forgotten:
+        click.echo(flatten_text(f"forgot the sync of branch {beat.branch} of {beat.remote} on {beat.host}"))
+    if others:
+        click.echo(f"removed {format_plural(others, 'object')} in the place of heartbeats")
+    if not forgotten and not others:
+        click.echo("Nothing to forget: no sync has ended, and none is dead.")
 
 
 def _compose_unit(order: SyncOrder, remote: str | None, options: Mapping[str, Any]) -> str:

@@ -62,6 +62,7 @@ def format_status(
         lines.append("No sweep was applied yet; `monkey apply` does.")
     lines += ["", *_agents(snapshot, views, counts, rented, to)]
     lines += [line for view in views for line in _time_left(view, counts[view.state.name])]
+    lines += [line for view in views for line in _rolled_back(view)]
     lines += _told(views, counts, to)
     lines += [line for view in views for line in _nonfinite(view)]
     shared = _shared(views) if len(snapshot.sweeps) > 1 else {}
@@ -97,6 +98,16 @@ def _time_left(view: SweepView, counts: Mapping[JobState, int]) -> list[str]:
     left = ends - time.time()
     more = f"; {suggest_extension(view.state.name)} for longer" if left < SOON else ""
     return [flatten_text(f"{view.state.name}: expires at {format_utc_time(ends)}, in {format_elapsed(left)}{more}.")]
+
+
+def _rolled_back(view: SweepView) -> list[str]:
+    """Return to which revision a sweep was rolled back, if that is in force: commits of before do not undo it."""
+    now = view.state.revision
+    if now is None or not now.restores:
+        return []
+    why = f": {now.force}" if now.force else ""
+    held = "sync and `monkey apply` leave it so until a commit changes its spec"
+    return [flatten_text(f"{view.state.name}: rolled back to revision {now.restores} by {now.author}{why}; {held}.")]
 
 
 def _nonfinite(view: SweepView) -> list[str]:
@@ -218,6 +229,7 @@ def serialize_sweep(view: SweepView, shared: int = 0) -> dict[str, Any]:
     return {
         "name": view.state.name,
         "revision": view.state.revision_at,
+        "restores": view.state.revision.restores if view.state.revision is not None else 0,
         "jobs": sum(counts.values()),
         "states": {str(state): counts.get(state, 0) for state in JobState},
         "state": str(judge_counts(counts)),

@@ -60,10 +60,13 @@ def _wants(sweep: SweepPlan, revision: AppliedRevision) -> bool:
     return sweep.desired.table.ids == revision.table.ids and not find_setting_changes(theirs, ours)
 
 
-def check_refusals(plan: Plan) -> None:
-    """Raise SweepRefused, with a line for each sweep that is refused."""
+def check_refusals(plan: Plan, *, shown: bool = False) -> None:
+    """Raise SweepRefused, with a line for each sweep that is refused; `shown`: the user has read why in the plan."""
     refused = [(sweep.name, sweep.refusal) for sweep in plan.sweeps if sweep.refusal is not None]
     if not refused:
         return
+    if shown:
+        names = ", ".join(repr(name) for name, _ in refused)
+        raise SweepRefused(f"left as they are: {names}", hint="lines with `!` in the plan above say why")
     texts = [f"sweep {name!r}: {refusal.text}" for name, refusal in refused]
     raise SweepRefused("\n".join(texts), hint="; ".join(dict.fromkeys(refusal.hint for _, refusal in refused)))

@@ -22,7 +22,7 @@ SYNC_BEAT = 60.0
 MISSED_BEATS = 3
 #: Beats that one reading reads, of the last by their names; and bytes of one.
 _MOST_BEATS, _MOST_BYTES = 50, 16_384
-#: Seconds after which the death of one of several syncs is no news.
+#: Seconds after which it is no news that a sync has ended, or that one of several died.
 _FORGOTTEN = 86_400.0
 #: Characters of a problem that a beat keeps.
 _PROBLEM_LENGTH = 1_000
@@ -57,7 +57,7 @@ class SyncBeat:
     #: Since when the outcome is so.
     since: float = 0.0
     problem: str = ""
-    #: Whether it has ended on purpose.
+    #: Whether it has ended on purpose, or after its one look.
     left: bool = False
 
     @property
@@ -67,7 +67,7 @@ class SyncBeat:
 
     def is_dead(self, now: float) -> bool:
         """Return whether it has not beaten for so long that it must be gone, and did not say that it would."""
-        return not self.left and self.interval > 0 and now - self.at > MISSED_BEATS * self.period
+        return not self.left and now - self.at > MISSED_BEATS * self.period
 
     def encode(self) -> bytes:
         """Return its bytes."""
@@ -139,12 +139,36 @@ def _is_beat_key(keys: Keys, key: str) -> bool:
     return len(parts) == 3 and parts[2] == "beat" and all(map(is_name, parts[:2]))
 
 
-def drop_replaced_beats(beats: Sequence[SyncBeat], now: float) -> list[SyncBeat]:
-    """Return the beats without those that have ended, if another sync of the same branch took over since.
+async def forget_ended_syncs(store: Store, keys: Keys, now: float) -> tuple[list[SyncBeat], int]:
+    """Remove the beats of syncs that have ended or are dead, and objects that are no beats. Raises StoreError.
+
+    Returns these beats, and the number of the other objects. A sync that lives after all beats again within a minute.
+    """
+    forgotten, others = list[SyncBeat](), 0
+    for item in await store.list(keys.syncs):
+        if not _is_beat_key(keys, item.key):
+            continue
+        try:
+            beat = await _read_beat(store, item)
+        except KeyMissing:
+            continue
+        except CorruptObject:
+            others += 1
+        else:
+            if not beat.left and not beat.is_dead(now):
+                continue
+            forgotten.append(beat)
+        await store.delete(item.key)
+    return forgotten, others
+
+
+def drop_past_beats(beats: Sequence[SyncBeat], now: float) -> list[SyncBeat]:
+    """Return the beats without those of syncs that ended a day ago, or whose branch another sync took over since.
 
     In a container each start has another host's name: the dead ones would stay for ever.
     """
-    return [beat for beat in beats if not any(_replaces(other, beat, now) for other in beats)]
+    kept = [beat for beat in beats if not (beat.left and now - beat.at > _FORGOTTEN)]
+    return [beat for beat in kept if not any(_replaces(other, beat, now) for other in beats)]
 
 
 def _replaces(other: SyncBeat, beat: SyncBeat, now: float) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from monkey.errors import Problem, SpecError
 from monkey.spec.job.equivalences import Equivalence
 from monkey.spec.project.provider import Provider
 from monkey.spec.project_paths import resolve_in_project
@@ -31,11 +32,42 @@ _HINTS = {
 _NEED_NAMES = {"command", "zip", "include", "exclude", "env", "outputs", "equivalences"}
 
 
+def load_specs(paths: Iterable[Path], root: Path, providers: Mapping[str, Provider] | None = None) -> list[Spec]:
+    """Read the sweeps in these files, as `load_spec` does. Raises SpecError with all that is wrong with all of them."""
+    specs, problems, sources = list[Spec](), list[Problem](), dict[str, str]()
+    for path in paths:
+        try:
+            file = _read_file(path, root)
+            problems += _find_equal_name(file, path.stem, sources)
+            specs.append(_make_spec(file, root, path.stem, providers))
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(problems)
+    return specs
+
+
+def _find_equal_name(file: document.YamlDocument, stem: str, sources: dict[str, str]) -> list[Problem]:
+    """Return that another file names its sweep the same, if one does; keep which file has this name in `sources`."""
+    name = file.data.get("name", stem) if isinstance(file.data, dict) else None
+    if not isinstance(name, str):
+        return []
+    if name not in sources:
+        sources[name] = file.file
+        return []
+    what = f"two specs are named {name!r}: {sources[name]} and {file.file}"
+    return file.error([Mistake(("name",), what, "give one of them another `name:`")]).problems
+
+
 def load_spec(path: Path, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:
     """Read the sweep in `path`, of the project at `root` with these `providers` (None: any will do).
 
     A path that leads out of the project only by a link is refused. Raises SpecError with all that is wrong.
     """
+    return _make_spec(_read_file(path, root), root, path.stem, providers)
+
+
+def _read_file(path: Path, root: Path) -> document.YamlDocument:
     path = Path(os.path.abspath(path))  # noqa: PTH100 - without '..', by which a user names what is outside
     top = os.path.realpath(root)
     inside = top in map(os.path.realpath, path.parents)
@@ -43,7 +75,7 @@ def load_spec(path: Path, root: Path, providers: Mapping[str, Provider] | None =
         source = resolve_in_project(path, root).relative_to(top).as_posix()
     except ValueError:
         source = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
-    return _make_spec(document.read_document(path, source, root if inside else None), root, path.stem, providers)
+    return document.read_document(path, source, root if inside else None)
 
 
 def parse_spec(text: str, source: str, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:

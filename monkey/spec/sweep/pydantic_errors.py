@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ _FIXES = {
 _BOUNDS = {"greater_than": "more than {gt:g}", "greater_than_equal": "{ge} or more", "less_than": "less than {lt}",
            "less_than_equal": "at most {le}"}  # fmt: skip
 
+#: The hint of an unknown key, with the key that was meant.
+_MEANT = re.compile(r"^did you mean '(\w+)'\?")
+
 #: Words of other tools for ours.
 _KEY_SYNONYMS = {
     "program": "command", "entrypoint": "command", "cmd": "command", "run": "command", "args": "command",
@@ -57,7 +61,9 @@ def explain_pydantic_errors(error: ValidationError, model: type[BaseModel], hint
             mistakes += [m.under(detail["loc"]) for m in inner.mistakes]
         else:
             mistakes.append(_explain_error(detail, model, hints))
-    return mistakes
+    # A key that is written wrongly is one mistake: that the right one is missing says nothing more.
+    meant = {(each.path[:-1], f"{key!r} is missing") for each in mistakes for key in _MEANT.findall(each.hint or "")}
+    return [mistake for mistake in mistakes if (mistake.path, mistake.message) not in meant]
 
 
 def _explain_error(detail: ErrorDetails, model: type[BaseModel], hints: Mapping[str, str]) -> Mistake:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from monkey.cli.terminal.text import Terminal, flatten_text, format_elapsed
-from monkey.protocol.status.sync_beat import SyncBeat, drop_replaced_beats
+from monkey.protocol.status.sync_beat import SyncBeat, drop_past_beats
 
 #: Characters of a commit that people see, and of a problem.
 _COMMIT, _PROBLEM = 10, 300
@@ -17,13 +17,14 @@ _COMMIT, _PROBLEM = 10, 300
 def format_syncs(beats: Sequence[SyncBeat], to: Terminal, now: float | None = None) -> list[str]:
     """Return a line for each sync; `now` (default: this moment) in seconds since the epoch."""
     at = time.time() if now is None else now
-    shown = drop_replaced_beats(beats, at)
+    shown = drop_past_beats(beats, at)
     several = len({beat.remote for beat in shown}) > 1
     lines = []
     for beat in shown:
         remote = f" {beat.remote}" if several else ""
         text = f"git{remote}: {'; '.join([_applied(beat, at), *_newest(beat, at), *_life(beat, at)])}"
-        well = beat.outcome in ("applied", "applying", "started") and not beat.is_dead(at) and not beat.left
+        stopped = beat.left and beat.interval > 0
+        well = beat.outcome in ("applied", "applying", "started") and not beat.is_dead(at) and not stopped
         lines.append(to.paint(flatten_text(text), "" if well else "yellow"))
     return lines
 
@@ -56,11 +57,12 @@ def _newest(beat: SyncBeat, now: float) -> list[str]:
 
 
 def _life(beat: SyncBeat, now: float) -> list[str]:
-    """Return that a sync is dead, was stopped, or hangs; nothing for one that lives, or looks once."""
+    """Return that a sync has ended, is dead, or hangs; nothing for one that lives."""
     if beat.left:
-        return [f"it was stopped {format_elapsed(now - beat.at)} ago"]
+        what = "it was stopped" if beat.interval else "it looked once, and ended"
+        return [f"{what} {format_elapsed(now - beat.at)} ago"]
     if beat.is_dead(now):
-        return [f"it is dead: no heartbeat for {format_elapsed(now - beat.at)}"]
+        return [f"it is dead: no heartbeat for {format_elapsed(now - beat.at)} (`monkey sync --forget` forgets it)"]
     if beat.interval and beat.outcome != "applying" and beat.at - max(beat.looked, beat.since) > 3 * beat.period:
         return [f"its last look was {format_elapsed(now - max(beat.looked, beat.since))} ago"]
     return []
@@ -69,4 +71,4 @@ def _life(beat: SyncBeat, now: float) -> list[str]:
 def serialize_syncs(beats: Sequence[SyncBeat], now: float | None = None) -> list[dict[str, Any]]:
     """Return the same for programs: all fields of each beat, and whether its sync is dead."""
     at = time.time() if now is None else now
-    return [{**asdict(beat), "dead": beat.is_dead(at)} for beat in drop_replaced_beats(beats, at)]
+    return [{**asdict(beat), "dead": beat.is_dead(at)} for beat in drop_past_beats(beats, at)]

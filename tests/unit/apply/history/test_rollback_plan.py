@@ -16,6 +16,8 @@ from monkey.apply.orders import cancel_sweep, resume_sweep
 from monkey.apply.planning import make_plan
 from monkey.apply.world.world import World
 from monkey.cli.main import run_guarded
+from monkey.cli.render.status_lines import format_status
+from monkey.cli.terminal.text import Terminal
 from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.sweeps.sweep_log import read_sweep
 from monkey.protocol.sweeps.sweep_state import SweepState
@@ -31,6 +33,12 @@ async def roll_back(world: World, number: int | None = None, reason: str = "it d
 
 async def state(world: World) -> SweepState:
     return await read_sweep(world.at, world.keys, world.signers, "small")
+
+
+async def status(world: World) -> str:
+    """Return what `monkey status` prints."""
+    snapshot = await world.reader().read()
+    return "\n".join(format_status("/store", snapshot, list(snapshot.sweeps.values()), Terminal()))
 
 
 def test_a_rollback_holds_until_a_commit_changes_the_spec(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +62,7 @@ def test_a_rollback_holds_until_a_commit_changes_the_spec(root: Path, monkeypatc
                 first.table.ids, first.recipe, first.spec_text
             )  # fmt: skip
             assert (now.restores, now.force, now.git) == (1, "it diverges", story_git(story))
+            assert f"small: rolled back to revision 1 by {name_author()}: it diverges; sync and" in await status(world)
             for _ in range(2):
                 sweep = (await apply(world)).plan.sweeps[0]
                 assert sweep.refusal is not None
@@ -64,6 +73,7 @@ def test_a_rollback_holds_until_a_commit_changes_the_spec(root: Path, monkeypatc
             story.step("edit 3")
             await apply(world)
             assert (await state(world)).revision_at == 4 and (await state(world)).undone is None
+            assert "rolled back" not in await status(world)
             with pytest.raises(NotFound, match="no revision 9"):
                 await roll_back(world, 9)
 

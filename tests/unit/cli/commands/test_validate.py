@@ -37,3 +37,25 @@ def test_mistakes_are_told_with_their_lines(root: Path, capsys: pytest.CaptureFi
     (root / "specs" / "a.yaml").write_text(SPEC + "provider: moon\n")
     assert run_guarded(["validate"]) == 1
     assert "specs/a.yaml:3:11" in capsys.readouterr().err
+
+
+def test_names_that_two_specs_have_are_told_beside_other_mistakes(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "specs" / "b.yaml").write_text("name: a\n" + SPEC)
+    (root / "specs" / "c.yaml").write_text(SPEC + "provider: moon\n")
+    (root / "specs" / "d.yaml").write_text("provider: moon\nname: a\n" + SPEC)
+    assert run_guarded(["validate"]) == 1
+    said = capsys.readouterr().err
+    assert "specs/b.yaml:1:7: two specs are named 'a': specs/a.yaml and specs/b.yaml\n" in said
+    assert "specs/d.yaml:2:7: two specs are named 'a': specs/a.yaml and specs/d.yaml\n" in said
+    assert "specs/c.yaml:3:11: " in said and "specs/d.yaml:1:11: " in said
+    assert "hint: give one of them another `name:`" in said
+
+
+def test_a_key_that_is_written_wrongly_is_one_mistake(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "specs" / "a.yaml").write_text("name: a\n" + SPEC.replace("command", "comand"))
+    assert run_guarded(["validate"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: specs/a.yaml:2:1: unknown key 'comand'\n") and "is missing" not in said
+    assert "hint: did you mean 'command'?" in said

@@ -15,7 +15,8 @@ from monkey.protocol.status.sync_beat import (
     SYNC_BEAT,
     SyncBeat,
     decode_sync_beat,
-    drop_replaced_beats,
+    drop_past_beats,
+    forget_ended_syncs,
     hash_remote,
     read_sync_beats,
 )
@@ -76,7 +77,8 @@ def test_a_sync_is_dead_after_three_periods_unless_it_said_that_it_ends() -> Non
     assert not replace(BEAT, interval=600.0).is_dead(BEAT.at + 1800)
     assert replace(BEAT, interval=600.0).is_dead(BEAT.at + 1801)
     assert not replace(BEAT, left=True).is_dead(BEAT.at + 10_000)
-    assert not replace(BEAT, interval=0.0).is_dead(BEAT.at + 10_000), "it looks once, and ends"
+    once = replace(BEAT, interval=0.0)
+    assert once.is_dead(BEAT.at + 181) and not replace(once, left=True).is_dead(BEAT.at + 181), "it says that it ended"
 
 
 def test_the_dead_are_forgotten_once_another_took_over() -> None:
@@ -84,11 +86,31 @@ def test_the_dead_are_forgotten_once_another_took_over() -> None:
     later = replace(BEAT, host="head2", began=BEAT.at + 500, at=now)
     earlier = replace(BEAT, host="head2", began=BEAT.at - 500, at=now)
     other = replace(later, branch="other")
-    assert drop_replaced_beats([BEAT], now) == [BEAT]
-    assert drop_replaced_beats([BEAT, later], now) == [later]
-    assert drop_replaced_beats([BEAT, earlier], now) == [BEAT, earlier], "of two syncs, one died"
-    assert drop_replaced_beats([BEAT, other], now) == [BEAT, other]
-    assert drop_replaced_beats([BEAT, replace(earlier, at=now + 90_000)], now + 90_000) == [
+    assert drop_past_beats([BEAT], now) == [BEAT]
+    assert drop_past_beats([BEAT, later], now) == [later]
+    assert drop_past_beats([BEAT, earlier], now) == [BEAT, earlier], "of two syncs, one died"
+    assert drop_past_beats([BEAT, other], now) == [BEAT, other]
+    assert drop_past_beats([BEAT, replace(earlier, at=now + 90_000)], now + 90_000) == [
         replace(earlier, at=now + 90_000)
     ]
-    assert drop_replaced_beats([replace(BEAT, left=True), later], now) == [later]
+    assert drop_past_beats([replace(BEAT, left=True), later], now) == [later]
+
+
+def test_one_that_ended_leaves_after_a_day_and_a_dead_one_stays() -> None:
+    ended = replace(BEAT, left=True)
+    assert drop_past_beats([ended, BEAT], BEAT.at + 86_400) == [ended, BEAT]
+    assert drop_past_beats([ended, BEAT], BEAT.at + 86_401) == [BEAT]
+
+
+def test_syncs_that_are_no_more_are_forgotten_and_one_that_lives_is_not() -> None:
+    store, remote = MemoryStore(MemoryState(), "memory://x"), hash_remote(BEAT.remote, BEAT.branch)
+    lives, dead, ended = replace(BEAT, at=9_000.0), BEAT, replace(BEAT, at=9_000.0, left=True)
+
+    async def inside() -> tuple[list[SyncBeat], list[str]]:
+        for name, data in (("a", lives.encode()), ("b", dead.encode()), ("c", ended.encode()), ("d", b"garbage")):
+            await store.put(KEYS.sync_beat(remote, name), data)
+        assert await forget_ended_syncs(store, KEYS, 9_010.0) == ([dead, ended], 1)
+        assert await forget_ended_syncs(store, KEYS, 9_010.0) == ([], 0)
+        return await read_sync_beats(store, KEYS)
+
+    assert asyncio.run(inside()) == ([lives], [])

@@ -44,8 +44,9 @@ def line(beat: SyncBeat) -> str:
         ({"outcome": "rewritten", "seen": D, "since": NOW - 5, "problem": "no"}, "; def5678901 refused for 5.0s: no"),
         ({"outcome": "gone", "since": NOW - 5}, "; branch main is gone for 5.0s: what was applied stays"),
         ({"outcome": "away", "since": NOW - 5, "problem": "fatal: x"}, "; the remote is away for 5.0s: fatal: x"),
-        ({"at": NOW - 200}, "; it is dead: no heartbeat for 3m20s"),
+        ({"at": NOW - 200}, "; it is dead: no heartbeat for 3m20s (`monkey sync --forget` forgets it)"),
         ({"at": NOW - 200, "left": True}, "; it was stopped 3m20s ago"),
+        ({"at": NOW - 200, "left": True, "interval": 0.0}, "; it looked once, and ended 3m20s ago"),
         ({"at": NOW, "looked": NOW - 700, "since": NOW - 900}, "; its last look was 11m40s ago"),
     ],
 )
