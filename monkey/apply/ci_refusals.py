@@ -46,12 +46,13 @@ def check_work_stays(project: Project, plan: Plan) -> None:
             raise MonkeyError(what, hint=_GONE)
 
 
-def check_datasets_inside(project: Project, specs: Sequence[Spec]) -> None:
+def check_datasets_inside(project: Project, specs: Sequence[Spec], *, always: bool = False) -> None:
     """Raise SpecError in CI, with the lines, for datasets outside of the repository: a runner's own files.
 
     The author of a pull request could have them sent to the store. Absent data does no harm: its hash is the store's.
+    `always`: outside of CI, too.
     """
-    if not is_ci():
+    if not is_ci() and not always:
         return
     top = find_work_tree(project.root) or project.root
     for spec in specs:
@@ -70,7 +71,7 @@ def _find_outside(spec: Spec, root: Path, top: Path) -> Iterator[Mistake]:
                 resolve_in_project(at, top)
             except ValueError as exc:
                 found = f"{os.path.relpath(at, root)} is none: {exc}"
-                what = f"dataset {name!r}: CI sends files of the repository alone, and {found}"
+                what = f"dataset {name!r}: CI and previews send files of the repository alone, and {found}"
                 yield Mistake(("datasets", name, "path"), what, hint)
                 break
 

@@ -74,16 +74,19 @@ def _read_limits(project: Project, *, is_fork: bool = False) -> PreviewLimits:
     return replace(project.previews, secrets=()) if is_fork else project.previews
 
 
-async def plan_preview(world: World, pull: int, specs: Sequence[str], *, is_fork: bool = False) -> PreviewPlan:
+async def plan_preview(
+    world: World, pull: int, specs: Sequence[str], *, is_fork: bool = False, branch: str = ""
+) -> PreviewPlan:
     """Plan a pull request's previews of the named spec files (none: all of the project's).
 
     A spec whose jobs all are of some sweep has no preview. One that may not be previewed is left out, with a warning,
-    unless it is named, or the only one. `is_fork`: the branch is of another repository; in CI that is known.
+    unless it is named, or the only one. `is_fork`: the branch is of another repository; `branch`: its name.
+    CI knows both.
     Raises MonkeyError of every kind.
     """
     check_preview(world.project, pull)
     limits, files = _read_limits(world.project, is_fork=is_fork), list_spec_files(world.project, specs)
-    wanted = await load_specs(world, files)
+    wanted = [_note_pull(want, pull, branch) for want in await load_specs(world, files)]
     snapshot = None if world.store is None else await world.reader().read()
     active = _list_active(snapshot, {pull}.__contains__)
     limited, told = _limit_sweeps(wanted, pull, limits, _list_jobs(snapshot), strict=bool(specs))
@@ -100,6 +103,14 @@ async def plan_preview(world: World, pull: int, specs: Sequence[str], *, is_fork
     told += [f"{name}: pull request {pull} is open again, so it continues" for name in closed]
     plan = replace(planned.plan, warnings=(*planned.plan.warnings, *told))
     return PreviewPlan(pull, replace(planned, plan=plan, files=files), outdated, tuple(closed))
+
+
+def _note_pull(want: LoadedSpec, pull: int, branch: str) -> LoadedSpec:
+    """Return a spec that says which pull request it is of, in the revision that it becomes."""
+    if want.desired.git is None:
+        return want
+    git = {**want.desired.git, "pull": pull} | ({"branch": branch} if branch else {})
+    return replace(want, desired=replace(want.desired, git=git))
 
 
 def _limit_sweeps(
@@ -188,6 +199,12 @@ async def converge_previews(world: World, preview: PreviewPlan) -> list[OrderOut
     done = [await cancel_sweep(world, name, LEFT_OUT) for name in preview.outdated]
     # What they may cost was checked against the limit, which is the consent.
     return done + [await resume_sweep(world, name, lambda costs: None) for name in preview.closed]
+
+
+async def list_previewed_pulls(world: World) -> set[int]:
+    """Return the pull requests that have previews with jobs left. Raises StoreError."""
+    names = _list_active(await world.reader().read(), lambda pull: True) if world.store is not None else []
+    return {pull for name in names if (pull := parse_preview_name(name)) is not None}
 
 
 async def end_previews(world: World, open_pulls: Collection[int]) -> list[OrderOutcome]:

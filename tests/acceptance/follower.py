@@ -46,6 +46,11 @@ class Follower:
         _, said = sync.communicate(timeout=60)
         assert sync.returncode == 0, said
 
+    def measure_cpu(self, sync: subprocess.Popen[Any]) -> float:
+        """Return the seconds of CPU that a sync used, with those of its gits."""
+        fields = Path(f"/proc/{sync.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
     @property
     def beats(self) -> list[Path]:
         """The heartbeats in the store."""

@@ -38,6 +38,6 @@ def test_data_outside_of_the_repository_is_refused(runner: Shop, tmp_path: Path)
     for words in (["plan", "--no-store"], ["push"], ["apply"]):
         said = runner.run(*words, code=1).stderr
         assert "specs/sweep.yaml:" in said
-        assert "CI sends files of the repository alone" in said
+        assert "CI and previews send files of the repository alone" in said
     del runner.env["CI"]
     runner.run("plan")

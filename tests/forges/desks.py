@@ -42,6 +42,10 @@ class Desk(Protocol):
         """Open a pull request; return its number, and its head commit."""
         ...
 
+    def make_fork_pull(self) -> int:
+        """Have the reader open a pull request from another repository; return its number."""
+        ...
+
     def merge(self, number: int, how: str) -> str:
         """Merge it; return the commit."""
         ...
@@ -95,6 +99,12 @@ class GiteaDesk:
         number = self.repository.open_pull(branch)
         return number, commit
 
+    def make_fork_pull(self) -> int:
+        """See `Desk`."""
+        fork = self.repository.fork(self.outsider)
+        fork.write_file("theirs.txt", "one\n", "main", new_branch="theirs")
+        return self.repository.open_fork_pull(fork, "theirs")
+
     def merge(self, number: int, how: str) -> str:
         """See `Desk`; the branch is deleted, as most do."""
         return self.repository.merge(number, how, delete_branch=True)
@@ -143,6 +153,10 @@ class DoubleDesk:
         number = next(self._commits)
         commit = f"{number:040x}"
         return self.double.open_pull(f"change{number}", commit), commit
+
+    def make_fork_pull(self) -> int:
+        """See `Desk`."""
+        return self.double.open_pull("main", f"{next(self._commits):040x}", is_fork=True)
 
     def merge(self, number: int, how: str) -> str:
         """See `Desk`."""

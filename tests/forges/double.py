@@ -49,6 +49,7 @@ class Request:
     merged_as: str = ""
     #: Its other commits.
     commits: tuple[str, ...] = ()
+    is_fork: bool = False
     comments: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -79,10 +80,10 @@ class Double:
         self._server.shutdown()
         self._server.server_close()
 
-    def open_pull(self, branch: str, commit: str) -> int:
-        """Open a pull request to main."""
+    def open_pull(self, branch: str, commit: str, *, is_fork: bool = False) -> int:
+        """Open a pull request to main; `is_fork`: from another repository."""
         number = len(self.pulls) + 1
-        self.pulls[number] = Request(number, branch, commit)
+        self.pulls[number] = Request(number, branch, commit, is_fork=is_fork)
         return number
 
     def merge(self, number: int, commit: str) -> None:

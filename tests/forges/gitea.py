@@ -95,6 +95,10 @@ class Gitea:
         self._run("migrate")
         words = ["admin", "user", "create", "--admin", "--username", ADMIN, "--password", PASSWORD]
         self._run(*words, "--email", "boss@example.org", "--must-change-password=false")
+        self.serve()
+
+    def serve(self) -> None:
+        """Start it, which may have been stopped, with what it kept; wait until it answers."""
         with (self.data / "log").open("ab") as log:
             command = [str(gitea_program()), "web", "--config", str(self.config)]
             self._process = subprocess.Popen(
@@ -204,6 +208,20 @@ class GiteaRepository:
     def open_pull(self, branch: str, title: str = "a change") -> int:
         """Open a pull request to main; return its number."""
         return int(self.api("POST", "/pulls", {"head": branch, "base": "main", "title": title})["number"])
+
+    def fork(self, person: Person) -> GiteaRepository:
+        """Make a fork of it for a user."""
+        self.api("POST", "/forks", {}, person.token)
+        return GiteaRepository(self.server, person, f"{person.name}/{self.name.partition('/')[2]}")
+
+    def open_fork_pull(self, fork: GiteaRepository, branch: str) -> int:
+        """Open a pull request from a fork's branch to main; return its number."""
+        body = {"head": f"{fork.owner.name}:{branch}", "base": "main", "title": "a fork's change"}
+        return int(self.api("POST", "/pulls", body, fork.owner.token)["number"])
+
+    def close_pull(self, number: int) -> None:
+        """Close a pull request without merging it."""
+        self.api("PATCH", f"/pulls/{number}", {"state": "closed"})
 
     def merge(self, number: int, how: str = "merge", *, delete_branch: bool = False) -> str:
         """Merge a pull request (merge, squash or rebase), once Gitea has looked at it; return the commit made."""

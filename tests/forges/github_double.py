@@ -102,11 +102,11 @@ class GitHubDouble(Double):
 
 
 def _describe(pull: Request) -> dict[str, Any]:
-    repo = {"full_name": REPOSITORY}
+    repo, source = {"full_name": REPOSITORY}, {"full_name": "outsider/sweeps" if pull.is_fork else REPOSITORY}
     return {
         "number": pull.number,
         "state": "open" if pull.state == "open" else "closed",
         "merged_at": "2026-11-25T12:00:00Z" if pull.state == "merged" else None,
-        "head": {"ref": pull.branch, "sha": pull.commit, "repo": repo},
+        "head": {"ref": pull.branch, "sha": pull.commit, "repo": source},
         "base": {"ref": "main", "sha": "0" * 40, "repo": repo},
     }

@@ -206,6 +206,6 @@ def _describe(pull: Request) -> dict[str, Any]:
         "source_branch": pull.branch,
         "target_branch": "main",
         "sha": pull.commit,
-        "source_project_id": 7,
+        "source_project_id": 8 if pull.is_fork else 7,
         "target_project_id": 7,
     }

@@ -44,7 +44,13 @@ class SyncClone:
 
     directory: SyncDirectory
     remote: str
+    #: "" for none: commits are checked out alone.
     branch: str
+    #: Another clone whose objects this one uses, instead of fetching its own.
+    borrow: Path | None = None
+    #: Whether to look at all branches, and what the last look found.
+    looks_at_all: bool = False
+    heads: bytes = b""
 
     @property
     def tree(self) -> Path:
@@ -61,10 +67,13 @@ class SyncClone:
             remove_tree(made)
             self.directory.forget_tree()
             made.mkdir()
-            self._write(made, "init", "-q", "--template=", f"--initial-branch={self.branch}")
+            self._write(made, "init", "-q", "--template=", f"--initial-branch={self.branch or 'none'}")
             self._write(made, "config", "remote.origin.url", strip_password(self.remote))
             (made / ".git" / "info").mkdir(exist_ok=True)
             (made / ".git" / "info" / "attributes").write_text(_ATTRIBUTES)
+            if self.borrow is not None:
+                there = made / ".git" / "objects" / "info" / "alternates"
+                there.write_bytes(os.fsencode(self.borrow / ".git" / "objects") + b"\n")
             self.tree.parent.mkdir(exist_ok=True)
             made.rename(self.tree)
         self.directory.restore_stores()
@@ -79,7 +88,8 @@ class SyncClone:
     def look(self) -> str | None:
         """Return the branch's commit at the remote; None where there is no such branch. Raises RemoteAway."""
         # Not in the clone, which may be damaged: that is found out where it is used.
-        done = self._online(self.directory.path, _LOOK_SECONDS, "ls-remote", _REMOTE, f"refs/heads/{self.branch}")
+        which = "refs/heads/*" if self.looks_at_all else f"refs/heads/{self.branch}"
+        self.heads = done = self._online(self.directory.path, _LOOK_SECONDS, "ls-remote", _REMOTE, which)
         for line in done.decode(errors="replace").splitlines():
             commit, _, name = line.partition("\t")
             if name == f"refs/heads/{self.branch}":
@@ -120,7 +130,8 @@ class SyncClone:
         remove_file(marker)
 
     def _check_out(self, commit: str) -> None:
-        self._write(self.tree, "checkout", "-q", "--force", "--no-track", "-B", self.branch, commit, "--")
+        where = ("--no-track", "-B", self.branch) if self.branch else ("--detach",)
+        self._write(self.tree, "checkout", "-q", "--force", *where, commit, "--")
 
     def descends(self, commit: str, ancestor: str) -> bool:
         """Does the commit descend from the other, or is it the same? One that is not here is no ancestor."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -14,8 +15,10 @@ from monkey.apply.sync.beat_writer import BeatWriter
 from monkey.apply.sync.sync_clone import SyncClone, check_branch_name
 from monkey.apply.sync.sync_directory import SyncDirectory
 from monkey.apply.sync.sync_order import SyncOrder, name_repository
+from monkey.apply.sync.sync_previews import PreviewRounds
 from monkey.apply.sync.sync_rounds import SyncRounds
 from monkey.fleet.agent_state import make_host_name
+from monkey.forge.open_forge import MONKEY_TOKEN
 from monkey.protocol.status.sync_beat import SyncBeat
 
 
@@ -64,8 +67,11 @@ def _run(order: SyncOrder, directory: SyncDirectory, say: Callable[[str], None])
     beat = SyncBeat(order.shown, order.branch, host, order.interval, began=time.time())
     # Two syncs of one branch on one host have directories of their own: each is the one writer of its beat.
     name = f"{host[:80]}.{sha256(str(order.directory).encode()).hexdigest()[:8]}"
-    clone = SyncClone(directory, order.remote, order.branch)
+    clone = SyncClone(directory, order.remote, order.branch, looks_at_all=order.previews)
     rounds = SyncRounds(order, clone, writer, name, say, beat, lambda: signals.asked, signals.rest)
+    if order.previews:
+        token = os.environ.get(MONKEY_TOKEN, "").strip()
+        rounds.previews = PreviewRounds(order, clone, token, say, rounds.stopping, rounds.resting)
     rounds.begin()
     before = {number: signal.signal(number, signals.handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

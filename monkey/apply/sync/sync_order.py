@@ -34,6 +34,8 @@ class SyncOrder:
     rewrite: bool = False
     #: Whether to cancel sweeps whose spec left the branch.
     prune: bool = False
+    #: Whether to preview pull requests of the branch.
+    previews: bool = False
     #: Directories outside of the repository from which data is taken.
     data: tuple[Path, ...] = ()
     #: The file that stands for the repository's monkey.yaml, and the store that stands for its `store:`.

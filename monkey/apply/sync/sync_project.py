@@ -17,10 +17,7 @@ def load_sync_project(order: SyncOrder, tree: Path) -> Project:
     there shows it. Without one it is refused, since a work tree may be made again at any time.
     """
     root = tree / order.path
-    if not is_project_directory(root, tree):
-        raise MonkeyError(f"expected the project's directory, found no {order.path!r} in the repository")
-    if (root / ".monkey").is_symlink():  # what is remembered of stores would be written to where it leads
-        raise MonkeyError("expected no link `.monkey` in the repository, found one", hint="remove it from git")
+    check_project_directory(root, tree, order.path)
     project = load_project(root, order.project_file, order.store)
     if project.root != root:
         raise MonkeyError(
@@ -36,3 +33,11 @@ def load_sync_project(order: SyncOrder, tree: Path) -> Project:
         f"the project's store is {project.store}, in the work tree of this sync, which may be made again at any time",
         hint="name a store elsewhere: by `store:` in monkey.yaml, or by MONKEY_STORE",
     )
+
+
+def check_project_directory(root: Path, tree: Path, path: str) -> None:
+    """Raise MonkeyError where the project's directory is not in the work tree, or leads out of it."""
+    if not is_project_directory(root, tree):
+        raise MonkeyError(f"expected the project's directory, found no {path!r} in the repository")
+    if (root / ".monkey").is_symlink():  # what is remembered of stores would be written to where it leads
+        raise MonkeyError("expected no link `.monkey` in the repository, found one", hint="remove it from git")

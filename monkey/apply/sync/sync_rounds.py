@@ -13,7 +13,9 @@ from monkey.apply.sync.outside_data import DataLimits
 from monkey.apply.sync.sync_clone import SyncClone
 from monkey.apply.sync.sync_directory import SyncMemo
 from monkey.apply.sync.sync_order import SyncOrder
+from monkey.apply.sync.sync_previews import BaseProject, PreviewRounds
 from monkey.apply.sync.sync_project import load_sync_project
+from monkey.apply.sync.sync_reasons import explain_error
 from monkey.apply.sync.unattended_apply import UnattendedLimits, UnattendedResult, apply_unattended
 from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
 from monkey.apply.world.project_store import locate_trusted_store
@@ -52,6 +54,10 @@ class SyncRounds:
     stopping: Callable[[], bool] = bool
     #: Within it a signal may interrupt what is done.
     resting: Callable[[], AbstractContextManager[None]] = nullcontext
+    #: None where pull requests are not previewed.
+    previews: PreviewRounds | None = None
+    #: What the branch's monkey.yaml says, as it was accepted last.
+    _base: BaseProject | None = None
     #: The commit that was tried last, what became of it, and when to try it again (time.monotonic).
     _tried: str = ""
     _verdict: CommitVerdict = field(default_factory=lambda: CommitVerdict("started"))
@@ -78,7 +84,17 @@ class SyncRounds:
             return self._note(CommitVerdict("gone", "the remote has no such branch; what was applied stays"))
         if head != self._tried or time.monotonic() >= self._again:
             self._follow(head)
-        return self._note(self._verdict)
+        well = self._note(self._verdict)
+        return self._preview() and well
+
+    def _preview(self) -> bool:
+        """Preview pull requests, if that was asked for, and the branch says within which limits."""
+        if self.previews is None or self._base is None or self.stopping():
+            return True
+        well = self.previews.run_round(self._base)
+        self.beat = replace(self.beat, previews=self.previews.text)
+        self.writer.show(self.beat)
+        return well
 
     def _follow(self, head: str) -> None:
         if head != self._tried:
@@ -102,9 +118,9 @@ class SyncRounds:
         try:
             return self._apply(head)
         except (SpecError, PlanError) as exc:
-            return CommitVerdict("refused", _explain(exc), again=True)
+            return CommitVerdict("refused", explain_error(exc), again=True)
         except (MonkeyError, OSError) as exc:
-            return CommitVerdict("failed", _explain(exc), again=True)
+            return CommitVerdict("failed", explain_error(exc), again=True)
         except Exception as exc:  # one commit must not end a sync that will see others
             return CommitVerdict("failed", f"this is a bug in monkey: {type(exc).__name__}: {exc}", again=True)
 
@@ -124,7 +140,7 @@ class SyncRounds:
             self.say(f"git failed {_GIT_FAILURES} times: the clone is made again")
             with suppress(OSError):
                 self.clone.directory.forget_tree()
-        return CommitVerdict("away" if isinstance(exc, RemoteAway) else "failed", _explain(exc), again=True)
+        return CommitVerdict("away" if isinstance(exc, RemoteAway) else "failed", explain_error(exc), again=True)
 
     def _apply(self, head: str) -> CommitVerdict:
         project = load_sync_project(self.order, self.clone.tree)
@@ -149,6 +165,7 @@ class SyncRounds:
         await self._recall_applied(world)
         if (why := self._find_rewrite(head)) is not None:
             return CommitVerdict("rewritten", why, again=True)
+        self._base = BaseProject(world.project, head)
         branch = self.order.branch if self.order.rewrite else None
         data = DataLimits(self.clone.tree, self.order.data, self.clone.list_links())
         limits = UnattendedLimits(branch, data, self.order.prune)
@@ -196,16 +213,6 @@ class SyncRounds:
             self.say(f"{self.beat.branch}{commit} {verdict.outcome}{f': {verdict.problem}' if verdict.problem else ''}")
         self.writer.show(self.beat)
         return verdict.outcome == "applied" and not verdict.again
-
-
-def _explain(exc: MonkeyError | OSError) -> str:
-    """Return an error as one line: of a spec's mistakes the first, with its place and its hint."""
-    if isinstance(exc, SpecError) and exc.problems:
-        first, more = exc.problems[0], len(exc.problems) - 1
-        rest = f" (and {more} more)" if more else ""
-        hint = f"; {first.hint}" if first.hint else ""
-        return f"{first.file}:{first.line}:{first.column}: {first.message}{hint}{rest}"
-    return " ".join((exc.message if isinstance(exc, MonkeyError) else str(exc)).split())
 
 
 def _judge(result: UnattendedResult) -> CommitVerdict:

@@ -38,6 +38,7 @@ from monkey.spec.yaml.units import parse_duration
 )
 @click.option("--data", multiple=True, metavar="DIR", help="Take datasets from there, outside of the repository, too.")
 @click.option("--prune", is_flag=True, help="Cancel sweeps whose spec left the branch.")
+@click.option("--previews", is_flag=True, help="Preview the branch's pull requests, within its `previews:`.")
 @click.option("--print-unit", is_flag=True, help="Print a systemd unit that runs this sync, and end.")
 @click.option("--forget", is_flag=True, help="Remove the heartbeats of syncs that have ended or are dead, and end.")
 @click.option("--directory", metavar="DIR", help="Keep the clone there.  [default: in the user's state]")
@@ -63,6 +64,7 @@ def sync_command(remote: str | None, branch: str, once: bool, print_unit: bool, 
         path=path,
         rewrite=options["rewrite"] == "follow",
         prune=options["prune"],
+        previews=options["previews"],
         data=tuple(Path(place).expanduser().absolute() for place in options["data"]),
         project_file=find_project_file(),
         store=os.environ.get(STORE_VARIABLE),
@@ -97,7 +99,7 @@ def _compose_unit(order: SyncOrder, remote: str | None, options: Mapping[str, An
     for name in ("path", "directory"):
         arguments += [f"--{name}", options[name]] if options[name] else []
     arguments += [word for place in order.data for word in ("--data", str(place))]
-    arguments += ["--prune"] if options["prune"] else []
+    arguments += [f"--{name}" for name in ("prune", "previews") if options[name]]
     arguments += ["--project-file", str(order.project_file.absolute())] if order.project_file else []
     return compose_unit(arguments, Path.cwd(), f"branch {order.branch} of {order.shown}")
 

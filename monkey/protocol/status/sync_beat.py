@@ -24,7 +24,7 @@ MISSED_BEATS = 3
 _MOST_BEATS, _MOST_BYTES = 50, 16_384
 #: Seconds after which it is no news that a sync has ended, or that one of several died.
 _FORGOTTEN = 86_400.0
-#: Characters of a problem that a beat keeps.
+#: Characters of a problem that a beat keeps, and of what it says of previews.
 _PROBLEM_LENGTH = 1_000
 
 #: What became of the newest look: nothing yet; being applied; applied whole; refused, whole or in part, until the
@@ -57,6 +57,8 @@ class SyncBeat:
     #: Since when the outcome is so.
     since: float = 0.0
     problem: str = ""
+    #: What became of previews of pull requests; "" where it makes none.
+    previews: str = ""
     #: Whether it has ended on purpose, or after its one look.
     left: bool = False
 
@@ -71,7 +73,9 @@ class SyncBeat:
 
     def encode(self) -> bytes:
         """Return its bytes."""
-        fields = {**asdict(self), "problem": self.problem[:_PROBLEM_LENGTH]}
+        fields = asdict(self) | {"problem": self.problem[:_PROBLEM_LENGTH], "previews": self.previews[:_PROBLEM_LENGTH]}
+        if not self.previews:
+            del fields["previews"]  # readers of before know no such field
         return json.dumps(fields, separators=(",", ":")).encode()
 
 
@@ -89,6 +93,7 @@ _SHAPE: dict[str, Callable[[object], bool]] = {
     "outcome": entry_shape.make_choice_test(SYNC_OUTCOMES),
     "since": entry_shape.is_moment,
     "problem": entry_shape.is_plain_text,
+    "previews": entry_shape.is_plain_text,
     "left": entry_shape.is_flag,
 }
 

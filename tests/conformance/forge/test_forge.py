@@ -194,6 +194,15 @@ def test_the_pull_request_of_a_merged_commit_is_found(desk: Desk, how: str) -> N
     assert [pull.number for pull in forge.list_open_pulls()] == [other]
 
 
+def test_a_pull_request_of_a_fork_is_known_as_one(desk: Desk) -> None:
+    own, _ = desk.make_pull()
+    fork = desk.make_fork_pull()
+    forge = desk.open()
+    assert {pull.number: pull.is_fork for pull in forge.list_open_pulls()} == {own: False, fork: True}
+    pull = forge.read_pull(fork)
+    assert pull and pull.is_fork and pull.base == "main"
+
+
 def test_what_is_not_there_is_none(desk: Desk) -> None:
     forge = desk.open()
     assert forge.read_pull(4711) is None

@@ -60,7 +60,9 @@ def test_data_outside_of_the_repository_is_refused_wherever_a_link_leads(reposit
     (root / "linked" / "deep" / "inner").symlink_to(repository.parent / "loot")
     (repository / ".git" / "config").write_text("token")
     write_project(root, SPEC + DATA.replace("PATH", path))
-    with pytest.raises(SpecError, match=r"small\.yaml:6:.*dataset 'loot': CI sends files of the repository alone"):
+    with pytest.raises(
+        SpecError, match=r"small\.yaml:6:.*dataset 'loot': CI and previews send files of the repository alone"
+    ):
         plan_without_store(load_project(root), [str(root / "specs")])
 
 

@@ -22,7 +22,7 @@ def format_syncs(beats: Sequence[SyncBeat], to: Terminal, now: float | None = No
     lines = []
     for beat in shown:
         remote = f" {beat.remote}" if several else ""
-        text = f"git{remote}: {'; '.join([_applied(beat, at), *_newest(beat, at), *_life(beat, at)])}"
+        text = f"git{remote}: {'; '.join([_applied(beat, at), *_newest(beat, at), *_previews(beat), *_life(beat, at)])}"
         stopped = beat.left and beat.interval > 0
         well = beat.outcome in ("applied", "applying", "started") and not beat.is_dead(at) and not stopped
         lines.append(to.paint(flatten_text(text), "" if well else "yellow"))
@@ -56,6 +56,11 @@ def _newest(beat: SyncBeat, now: float) -> list[str]:
     return [f"{which}{what}{problem}"]
 
 
+def _previews(beat: SyncBeat) -> list[str]:
+    text = beat.previews[:_PROBLEM] + ("…" if len(beat.previews) > _PROBLEM else "")
+    return [f"previews: {text}"] if text else []
+
+
 def _life(beat: SyncBeat, now: float) -> list[str]:
     """Return that a sync has ended, is dead, or hangs; nothing for one that lives."""
     if beat.left:
@@ -63,7 +68,7 @@ def _life(beat: SyncBeat, now: float) -> list[str]:
         return [f"{what} {format_elapsed(now - beat.at)} ago"]
     if beat.is_dead(now):
         return [f"it is dead: no heartbeat for {format_elapsed(now - beat.at)} (`monkey sync --forget` forgets it)"]
-    if beat.interval and beat.outcome != "applying" and beat.at - max(beat.looked, beat.since) > 3 * beat.period:
+    if beat.interval and beat.outcome not in ("applying", "away") and beat.at - max(beat.looked, beat.since) > 3 * beat.period:
         return [f"its last look was {format_elapsed(now - max(beat.looked, beat.since))} ago"]
     return []
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from monkey.apply.sync.sync_clone import SyncClone, check_branch_name
+from monkey.apply.sync.sync_directory import SyncDirectory
 from monkey.errors import MonkeyError, RemoteAway
 from monkey.removal import remove_tree
 from monkey.transfer.code.git_files import read_git_info
@@ -155,3 +156,30 @@ def test_what_is_no_branch_is_refused(name: str) -> None:
     with pytest.raises(MonkeyError, match="name of a branch"):
         check_branch_name(name)
     check_branch_name("feature/x")
+
+
+def test_a_clone_that_borrows_checks_out_commits_one_after_the_other(clone: SyncClone, remote: GitRemote) -> None:
+    follow(clone)
+    heads = {}
+    for name, file in (("a", "a.py"), ("a/b", "b.py")):  # git takes both only one after the other
+        remote.git("checkout", "-q", "-B", "work", "main")
+        (remote.work / file).write_text(name)
+        heads[file] = remote.commit(push=False)
+        remote.git("push", "-q", "--prune", "origin", f"HEAD:refs/heads/{name}", f"HEAD:refs/keep/{file}")
+        clone.update(heads[file])
+        remote.git("push", "-q", "origin", f":refs/heads/{name}")
+    own = clone.directory
+    (own.path / "previews").mkdir()
+    other = SyncClone(SyncDirectory(own.path / "previews", own.name, own.lock), clone.remote, "", borrow=clone.tree)
+    for _ in range(2):
+        for file, commit in heads.items():
+            other.prepare()
+            other.check_out(commit)
+            found = read_git_info(other.tree)
+            assert found == {"commit": commit, "branch": None, "dirty": False, "remote": clone.remote}
+            assert {path.name for path in other.tree.iterdir()} == {".git", "a.txt", "kept.txt", file}
+    assert not list((other.tree / ".git" / "objects").glob("??/*")), "it has no objects of its own"
+    own.forget_tree()
+    follow(clone)  # the branches are gone, and with them what it borrowed
+    with pytest.raises(MonkeyError):
+        other.check_out(heads["a.py"])

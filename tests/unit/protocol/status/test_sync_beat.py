@@ -29,6 +29,9 @@ BEAT = SyncBeat("https://host/r.git", "main", "head1", 60.0, 1000.0, at=2000.0, 
 def test_a_beat_is_read_as_it_was_written() -> None:
     assert decode_sync_beat("k", BEAT.encode()) == BEAT
     assert len(replace(BEAT, problem="x" * 10_000).encode()) < 2_000
+    previewing = replace(BEAT, previews="pull request 3")
+    assert decode_sync_beat("k", previewing.encode()) == previewing
+    assert b"previews" not in BEAT.encode(), "readers of before know no such field"
 
 
 @pytest.mark.parametrize(

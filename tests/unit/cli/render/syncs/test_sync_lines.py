@@ -47,6 +47,11 @@ def line(beat: SyncBeat) -> str:
         ({"at": NOW - 200}, "; it is dead: no heartbeat for 3m20s (`monkey sync --forget` forgets it)"),
         ({"at": NOW - 200, "left": True}, "; it was stopped 3m20s ago"),
         ({"at": NOW - 200, "left": True, "interval": 0.0}, "; it looked once, and ended 3m20s ago"),
+        ({"previews": "pull request 3"}, "; previews: pull request 3"),
+        (
+            {"at": NOW, "looked": NOW - 700, "since": NOW - 700, "outcome": "away", "problem": "fatal: x"},
+            "; the remote is away for 11m40s: fatal: x",
+        ),
         ({"at": NOW, "looked": NOW - 700, "since": NOW - 900}, "; its last look was 11m40s ago"),
     ],
 )
@@ -82,6 +87,7 @@ def test_programs_get_all_fields_and_who_is_dead() -> None:
         "outcome": "applied",
         "since": 0.0,
         "problem": "",
+        "previews": "",
         "left": False,
         "dead": True,
     }
