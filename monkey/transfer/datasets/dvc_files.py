@@ -80,7 +80,7 @@ def _repository(root: Path, home: Path) -> Iterator[Repo]:
             yield repo
     except LockError as exc:
         raise DatasetError(f"the DVC repository {root} is locked", hint="wait for the other dvc command") from exc
-    except DvcException as exc:
+    except (DvcException, ImportError) as exc:  # the latter for a cache at a remote whose plugin is not installed
         raise DatasetError(f"DVC says of {root}: {exc}", hint="`dvc status` may tell more") from exc
 
 

@@ -227,3 +227,12 @@ def test_a_change_between_two_looks_is_noticed(tmp_path: Path) -> None:
     (root / "a").write_bytes(b"changed")
     with pytest.raises(DatasetError, match=r"/a changed"):
         check_unchanged(dataset)
+
+
+@pytest.mark.needs("dvc")
+def test_a_cache_that_dvc_has_no_plugin_for_is_said(tmp_path: Path) -> None:
+    root = tree(tmp_path / "project" / "data")
+    (root.parent / ".dvc").mkdir()
+    (root.parent / ".dvc/config").write_text('[core]\nno_scm = true\n[cache]\nlocal = r\n[remote "r"]\nurl = oss://b\n')
+    with pytest.raises(DatasetError, match=r"DVC says of .*oss is supported, but requires 'dvc-oss'"):
+        hash_dataset(root, tmp_path / "state")
