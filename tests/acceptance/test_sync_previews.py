@@ -110,12 +110,12 @@ def test_a_running_sync_sees_a_push_at_once_and_an_unchanged_round_is_cheap(forg
 def test_a_fork_is_not_run_whatever_it_brings(forged: Forged) -> None:
     shop, forge = forged.shop, forged.forge
     commit = forged.branch("theirs", jobs=3)
-    # Of a fork, by what the forge says, though its commit can be had here.
+    # Of a fork, by what the forge says, though a branch here has its commit.
     number = forge.open_pull("theirs", commit, is_fork=True)
-    # And by where its commit is, though the forge says nothing.
-    forged.remote.git("push", "-q", "origin", ":theirs")
-    forged.remote.git("push", "-q", "origin", f"{commit}:refs/pull/2/head")
-    other = forge.open_pull("theirs", forged.remote.git("commit-tree", f"{commit}^{{tree}}", "-m", "x", "-p", commit))
+    # And by where its commit is, though the forge says nothing: no branch here has it.
+    hidden = forged.remote.git("commit-tree", f"{commit}^{{tree}}", "-m", "x", "-p", commit)
+    forged.remote.git("push", "-q", "origin", f"{hidden}:refs/pull/2/head")
+    other = forge.open_pull("theirs", hidden)
     said = forged.preview(code=1)
     assert f"pull request {number} of a fork, not run" in said
     assert f"pull request {other} (" in said and "failed: commit" in said
@@ -123,45 +123,49 @@ def test_a_fork_is_not_run_whatever_it_brings(forged: Forged) -> None:
     assert shop.ledger.executions == 2 and [one["name"] for one in shop.json("list", "sweeps")] == ["plain"]
 
 
+def lay_trap(root: Path, name: str, secret: Path) -> str:
+    """Write what a hostile branch has beside its spec; return what its spec says besides."""
+    if name == "greedy":
+        stolen = "store: s3://x?endpoint=http://127.0.0.1:9\n"
+        (root / "monkey.yaml").write_text(f"project: other\n{stolen}previews: {{jobs: 99}}\n")
+    elif name == "linked":
+        (root / "data").symlink_to(secret)
+    elif name == "state":
+        (root / ".monkey").symlink_to(secret.parent)
+    elif name == "cached":
+        (root / "deep" / ".dvc").mkdir(parents=True)
+        (root / "deep" / ".dvc" / "config").write_text(f"[cache]\ndir = {secret.parent}\n")
+    elif name == "dvc":
+        (root / ".dvc").symlink_to("specs")
+    return {"named": f"datasets: {{d: {secret}}}\n", "linked": "datasets: {d: data}\n"}.get(name, "")
+
+
 def test_a_hostile_branch_raises_no_limit_and_reads_no_file_of_the_machine(forged: Forged, tmp_path: Path) -> None:
     shop, remote, forge = forged.shop, forged.remote, forged.forge
-    secret = tmp_path / "secret"
+    secret, numbers = tmp_path / "secret", {}
     secret.write_text("sesame")
-    marker = tmp_path / "ran"
-    numbers = {}
-    for name in ("greedy", "named", "linked", "settings"):
+    for name in ("greedy", "named", "linked", "state", "cached", "dvc"):
         remote.git("checkout", "-q", "-B", name, "main")
-        if name == "greedy":
-            (shop.root / "monkey.yaml").write_text(
-                "project: other\nstore: s3://x?endpoint=http://127.0.0.1:9\npreviews: {jobs: 99}\n"
-            )
-        if name == "linked":
-            (shop.root / "data").symlink_to(secret)
-        if name == "settings":
-            (shop.root / ".gitattributes").write_text("* filter=evil\n")
-            (shop.root / ".gitconfig").write_text(f'[filter "evil"]\n\tsmudge = touch {marker}\n')
-            (shop.root / ".monkey").symlink_to(tmp_path)
-            remote.git("add", "-f", ".monkey")
-        text = {"named": f"datasets: {{d: {secret}}}\n", "linked": "datasets: {d: data}\n"}.get(name, "")
-        shop.spec(f"code: {{include: [job.py]}}\npriority: 1000\n{text}", name="digits", jobs=30, seconds=0.06)
+        text = f"code: {{include: [job.py]}}\npriority: 1000\n{lay_trap(shop.root, name, secret)}"
+        shop.spec(text, name="digits", jobs=30, seconds=0.06)
+        remote.git("add", "-A", "-f")
         commit = remote.commit(push=False)
         remote.git("push", "-q", "origin", f"HEAD:{name}")
         numbers[name] = forge.open_pull(name, commit)
         remote.git("checkout", "-q", "main")
-    said = forged.preview()
+    said = forged.preview().replace("; pull", "\npull").splitlines()
     forged.wait_for_jobs(2 + 3)
     for name, why in (
         ("named", "files of the repository alone"),
         ("linked", "files of the repository alone"),
-        ("settings", "expected no link `.monkey` in the repository, found one"),
+        ("cached", "expected DVC's settings as the base has them, found another deep/.dvc/config"),
+        ("dvc", "expected DVC's settings as the base has them, found another .dvc"),
+        ("state", "expected no link `.monkey` in the repository, found one"),
     ):
-        assert any(
-            f"pull request {numbers[name]} (" in line and why in line
-            for line in said.replace("; pull", "\npull").splitlines()
-        )
+        assert any(f"pull request {numbers[name]} (" in line and why in line for line in said), (name, said)
     settings = shop.json("info", f"pr-{numbers['greedy']}.digits")["settings"]
     assert (settings["max_concurrent_jobs"], settings["priority"], settings["expires"]) == (2, -1000, 3600.0)
-    assert not marker.exists() and not list(forged.store.glob("files/md5/*/*")), "nothing was sent, or run here"
+    assert not list(forged.store.glob("files/md5/*/*")), "nothing was sent"
 
 
 def test_what_is_wrong_with_a_pull_request_or_the_forge_holds_up_no_commit(forged: Forged) -> None:

@@ -138,6 +138,12 @@ class SyncClone:
         asked = ("merge-base", "--is-ancestor", "--end-of-options", ancestor, commit)
         return run_git(self.tree, *asked).returncode == 0
 
+    def list_changed(self, base: str, commit: str, *patterns: str) -> list[str]:
+        """Return the names that match, and that this commit adds or changes; all, if git cannot tell."""
+        asked = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", base, commit, "--")
+        found = self._read(*asked, *(f":(glob){pattern}" for pattern in patterns))
+        return list(patterns) if found is None else sorted(os.fsdecode(name) for name in found.split(b"\0") if name)
+
     def describe_unfollowed(self) -> list[str]:
         """Return sentences on what of the repository is not followed: submodules, and files in LFS."""
         modules = self._list_tracked("160000")

@@ -205,6 +205,9 @@ class PreviewRounds:
     async def _preview(self, base: BaseProject, root: Path, pull: PullRequest) -> str:
         """Plan and apply, and return why sweeps are left as they are. Raises MonkeyError of every kind."""
         check_project_directory(root, self._trees.tree, self.order.path)
+        # They say where DVC's cache is: any other repository's on this machine, whose data a branch could take by hash.
+        if settings := self.clone.list_changed(base.commit, pull.commit, "**/.dvc", "**/.dvc/**"):
+            raise PlanError(f"expected DVC's settings as the base has them, found another {settings[0]}")
         async with open_world(base.project, unattended=True) as own:
             # All that monkey.yaml says is of the base; of the pull request are specs, code and data.
             file = base.project.file or base.project.root / PROJECT_FILE

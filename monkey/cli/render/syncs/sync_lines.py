@@ -68,7 +68,11 @@ def _life(beat: SyncBeat, now: float) -> list[str]:
         return [f"{what} {format_elapsed(now - beat.at)} ago"]
     if beat.is_dead(now):
         return [f"it is dead: no heartbeat for {format_elapsed(now - beat.at)} (`monkey sync --forget` forgets it)"]
-    if beat.interval and beat.outcome not in ("applying", "away") and beat.at - max(beat.looked, beat.since) > 3 * beat.period:
+    if (
+        beat.interval
+        and beat.outcome not in ("applying", "away")
+        and beat.at - max(beat.looked, beat.since) > 3 * beat.period
+    ):
         return [f"its last look was {format_elapsed(now - max(beat.looked, beat.since))} ago"]
     return []
 
