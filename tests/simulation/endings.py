@@ -82,7 +82,7 @@ class Endings:
             if key in self.world.forged and _list_orders(judged) != _list_orders(state):
                 self.world.violations["a forged entry counted"] += 1
             state = apply_stops(judged, stops)
-            # A person's order may come between what an agent had read and its pointer: what counts is the place it names.
+            # A person may give an order before an agent writes its pointer: what counts is the place that it names.
             if state.cause != judged.cause and not judged.active:
                 self.world.violations["what was not active was ended by a job"] += 1
         self.states[name] = state

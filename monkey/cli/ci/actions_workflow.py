@@ -42,7 +42,8 @@ class _Job(NamedTuple):
     permissions: str
     #: Of the job's secrets and variables; "" for those of the repository.
     environment: str = ""
-    #: The concurrency group, and whether a newer run ends an older one.
+    #: The concurrency group, and whether a newer run ends an older one. Gitea looks at it before the condition: a job
+    #: that is only going to be skipped cancels one of its group that waits. So the event is part of the name.
     group: str = ""
     cancel: bool = False
     comment: str = ""
@@ -112,9 +113,9 @@ def _oidc(needs: CiNeeds) -> str:
     return ", id-token: write" if any(login.endswith("-oidc") for login in needs.logins) else ""
 
 
-def _name_label(needs: CiNeeds) -> str:
+def _name_label(needs: CiNeeds, how: str = "!=") -> str:
     """Return the condition of what a new label does not concern: Gitea's event names it in its own way."""
-    return f"github.event.action != '{'label_updated' if needs.forge == 'gitea' else 'labeled'}'"
+    return f"github.event.action {how} '{'label_updated' if needs.forge == 'gitea' else 'labeled'}'"
 
 
 def _writes(needs: CiNeeds) -> str:
@@ -130,7 +131,7 @@ def _make_plan_job(needs: CiNeeds, steps: tuple[str, ...]) -> _Job:
         f"{_PULL} && {_name_label(needs)} && {_OWN}",
         steps,
         _writes(needs),
-        group=f"monkey-plan-{_NUMBER}",
+        group=f"monkey-plan-{_NUMBER}-${{{{ {_name_label(needs, '==')} }}}}",
         cancel=True,
         comment="The branch of a pull request: it is read, nothing of it is run, and monkey.yaml is the base's.",
     )
@@ -143,7 +144,7 @@ def _make_apply_job(needs: CiNeeds, steps: tuple[str, ...]) -> _Job:
         steps,
         _writes(needs),
         environment="monkey-apply",
-        group="monkey-apply",
+        group=f"monkey-apply-{_EVENT}",
         comment="What was approved on the pull request; the rest is asked for there. Never ended halfway.",
     )
 
@@ -156,7 +157,7 @@ def _make_notify_job(needs: CiNeeds, steps: tuple[str, ...]) -> _Job:
         steps,
         _writes(needs),
         environment="monkey-apply",
-        group="monkey-notify",
+        group=f"monkey-notify-{_EVENT}",
         comment="Results on the pull request, and the end of previews whose pull request is closed.",
     )
 
@@ -174,6 +175,7 @@ def _make_preview_job(needs: CiNeeds, steps: tuple[str, ...]) -> _Job:
 
 
 _NUMBER = "${{ github.event.pull_request.number }}"
+_EVENT = "${{ github.event_name }}"
 _TOKEN = {"GITHUB_TOKEN": "github.token"}
 _FORK_PLAN = (
     'monkey plan --no-store --markdown --project-file "$RUNNER_TEMP/monkey.yaml" | tee -a "$GITHUB_STEP_SUMMARY"'

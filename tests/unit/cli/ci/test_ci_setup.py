@@ -173,7 +173,8 @@ def test_what_jobs_may_do(clone: Clone, forge: str, machines: str) -> None:
     for name in ("plan", "preview"):
         assert "head.repo.full_name == github.repository" in jobs[name]["if"]
         assert "--project-file" in jobs[name]["steps"][-1]["run"]
-    assert jobs["apply"]["concurrency"] == {"group": "monkey-apply", "cancel-in-progress": False}
+    group = "monkey-apply-${{ github.event_name }}"
+    assert jobs["apply"]["concurrency"] == {"group": group, "cancel-in-progress": False}
     signing = {name for name, job in jobs.items() if "SIGNING_KEY" in str(job)}
     assert signing == {"apply", "notify", "preview"}
     if forge == "github":
