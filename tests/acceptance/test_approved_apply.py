@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests import services
 from tests.acceptance.shop import Shop
+from tests.bucket import FakeBucket
+from tests.bucket.dialect import Request
 from tests.forges.ci import pull_environment, push_environment
 from tests.forges.github_double import BOT, REPOSITORY, GitHubDouble
+from tests.trusting import trust
 
 pytestmark = pytest.mark.slow
 
@@ -54,12 +58,17 @@ class Merge:
 
 
 @pytest.fixture
-def merge(shop: Shop, tmp_path: Path) -> Iterator[Merge]:
-    double = GitHubDouble()
-    double.users[TOKEN], double.roles[BOT] = BOT, "write"
-    double.open_pull("change", HEAD)
-    yield Merge(shop, double, tmp_path)
-    double.close()
+def double() -> Iterator[GitHubDouble]:
+    made = GitHubDouble()
+    made.users[TOKEN], made.roles[BOT] = BOT, "write"
+    made.open_pull("change", HEAD)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def merge(shop: Shop, double: GitHubDouble, tmp_path: Path) -> Merge:
+    return Merge(shop, double, tmp_path)
 
 
 def applied_before(merge: Merge) -> None:
@@ -146,3 +155,32 @@ def test_an_apply_that_fails_says_so_in_the_status(merge: Merge) -> None:
     merge.apply(code=1)
     state, said = merge.status
     assert state == "failure" and said.startswith("specs/sweep.yaml:")
+
+
+def test_where_another_apply_comes_first_it_plans_again(
+    shop: Shop, double: GitHubDouble, bucket: FakeBucket, tmp_path: Path
+) -> None:
+    shop.env |= {**services.KEYS, "MONKEY_STORE": bucket.url()}
+    trust(bucket.endpoint, env=shop.env)
+    merge, rivals = Merge(shop, double, tmp_path), list[str]()
+    applied_before(merge)
+    shop.spec(jobs=3)
+    merge.plan()
+
+    def come_first(request: Request) -> None:
+        if request.if_absent and "/sweeps/" in request.key and not rivals:
+            rivals.append(request.key)
+            ours, shop.env = shop.env, merge.plain
+            shop.spec(jobs=4)
+            shop.run("apply")
+            shop.spec(jobs=3)
+            shop.env = ours
+
+    bucket.before = come_first
+    said = merge.apply()
+    assert rivals and "changed by somebody else while this plan was being applied: it is planned again" in said
+    assert merge.status[0] == "success" and re.fullmatch(r"[0-9a-f]{16} applied", merge.status[1])
+    # What the merge wants is what there is, whoever ran it.
+    assert shop.ledger.executions == 4 and not merge.asked
+    shop.env = merge.plain
+    assert shop.run("plan", "--detailed-exitcode").returncode == 0

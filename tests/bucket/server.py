@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -46,6 +47,8 @@ class FakeBucket:
         #: Seconds that a hanging request hangs; longer than clients wait.
         self.hang = 30.0
         self.refusal: Refusal | None = None
+        #: Called with each request before anything becomes of it.
+        self.before: Callable[[Request], None] = lambda request: None
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._server = _Server((address, 0), _Handler)
@@ -75,6 +78,7 @@ class FakeBucket:
 
     def answer(self, request: Request) -> Answer | None:
         """Carry the request out and return the answer; None: the connection is to break."""
+        self.before(request)
         fault = self._note(request)
         if self.refusal is not None:
             refusal = self.refusal

@@ -19,7 +19,7 @@ from monkey.apply.world.world import World
 from monkey.cli.review.approval import APPLY_STATUS, read_approved_digest
 from monkey.cli.review.harm import find_harm
 from monkey.cli.review.pull_review import PullReview, open_apply_review
-from monkey.errors import MonkeyError
+from monkey.errors import ConcurrentApply, MonkeyError
 from monkey.forge.forge_port import Forge
 from monkey.plan.change import Plan
 from monkey.plan.digest import compute_plan_digest
@@ -28,6 +28,8 @@ from monkey.plan.text.markdown import format_markdown
 
 #: Exit code where a part of the plan waits for a person.
 WAITS = 3
+#: How often a plan is made that another apply leaves behind.
+_TRIES = 3
 #: Where click's context keeps what was approved.
 _OPENED = "monkey.approved_apply"
 
@@ -86,6 +88,10 @@ class ApprovedApply:
             click.echo(f"sweep {name} waits: it {', and '.join(what)}", err=True)
         click.echo(f"hint: {command}", err=True)
 
+    def forget_plan(self) -> None:
+        """Begin again: what was planned is not so any more."""
+        self.digest, self.waiting, self.done = "", {}, "nothing to change"
+
     def report(self, code: int) -> int:
         """Set the commit's status, and return the exit code."""
         if self.waiting:
@@ -113,7 +119,16 @@ def add_approved_option(command: Callable[..., int]) -> Callable[..., int]:
             return command(*args, **options)
         with _open_apply() as opened:
             click.get_current_context().meta[_OPENED] = opened
-            return opened.report(command(*args, **options))
+            for left in reversed(range(_TRIES)):
+                try:
+                    return opened.report(command(*args, **options))
+                except ConcurrentApply as exc:
+                    # A forge that knows no concurrency runs several at once, and no one starts this one again.
+                    if not left:
+                        raise
+                    click.echo(f"{exc.message}: it is planned again", err=True)
+                    opened.forget_plan()
+            raise AssertionError("the last try returns or raises")
 
     return approved_command
 
