@@ -69,9 +69,14 @@ class Clone:
 
     def push(self, branch: str, message: str) -> str:
         """Commit all, and push it; return the commit."""
+        commit = self.commit(message)
+        self.git("push", "--quiet", "origin", f"HEAD:{branch}")
+        return commit
+
+    def commit(self, message: str) -> str:
+        """Commit all; return the commit."""
         self.git("add", "-A")
         self.git("commit", "--quiet", "-m", message)
-        self.git("push", "--quiet", "origin", f"HEAD:{branch}")
         return self.git("rev-parse", "HEAD")
 
 

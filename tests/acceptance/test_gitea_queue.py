@@ -23,24 +23,17 @@ def repository(gitea: Gitea, shop: Shop) -> GiteaRepository:
     return made
 
 
-def list_jobs(repository: GiteaRepository, job: str, commit: str, event: str) -> list[str]:
-    """Return how the job of a commit stands, once for each run of that event."""
-    runs = repository.api("GET", f"/actions/runs?head_sha={commit}&event={event}")["workflow_runs"]
-    found = [each for run in runs for each in repository.api("GET", f"/actions/runs/{run['id']}/jobs")["jobs"]]
-    return [each.get("conclusion") or each["status"] for each in found if each["name"] == job]
-
-
 def await_jobs(repository: GiteaRepository, job: str, commit: str, event: str, states: list[str]) -> None:
     """Wait until Gitea, which looks at events later, has these jobs."""
-    until(lambda: sorted(list_jobs(repository, job, commit, event)) == states, f"{job} of {event}: {states}", step=0.1)
+    until(lambda: repository.list_jobs(job, commit, event) == states, f"{job} of {event}: {states}", step=0.1)
 
 
 def test_what_waits_for_a_runner_is_cancelled_by_nothing_but_a_newer_one(repository: GiteaRepository) -> None:
-    first = repository.write_file("one.txt", "1\n", "main")
-    await_jobs(repository, "apply", first, "push", ["queued"])
-    second = repository.write_file("two.txt", "2\n", "main")
-    await_jobs(repository, "apply", second, "push", ["queued"])
-    await_jobs(repository, "apply", first, "push", ["cancelled"])
+    pushed = [repository.write_file(f"{number}.txt", "\n", "main") for number in range(5)]
+    newest = pushed.pop()
+    await_jobs(repository, "apply", newest, "push", ["queued"])
+    for commit in pushed:
+        await_jobs(repository, "apply", commit, "push", ["cancelled"])
     # No apply comes of a pull request, of its label, and of a run by hand: what is applied is not to wait for more.
     head = repository.write_file("three.txt", "3\n", "main", new_branch="change")
     pull = repository.open_pull("change")
@@ -48,9 +41,9 @@ def test_what_waits_for_a_runner_is_cancelled_by_nothing_but_a_newer_one(reposit
     repository.add_label(pull, "big")
     await_jobs(repository, "fork", head, "pull_request", ["queued", "queued"])
     repository.dispatch("monkey.yml")
-    await_jobs(repository, "fork", second, "workflow_dispatch", ["queued"])
-    assert list_jobs(repository, "apply", second, "push") == ["queued"]
-    assert sorted(list_jobs(repository, "plan", head, "pull_request")) == ["queued", "queued"]
+    await_jobs(repository, "fork", newest, "workflow_dispatch", ["queued"])
+    assert repository.list_jobs("apply", newest, "push") == ["queued"]
+    assert repository.list_jobs("plan", head, "pull_request") == ["queued", "queued"]
     # A newer push to the pull request is what its plan is of.
     repository.write_file("four.txt", "4\n", "change")
     await_jobs(repository, "plan", head, "pull_request", ["cancelled", "queued"])

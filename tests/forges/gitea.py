@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import http.cookiejar
 import itertools
 import json
 import os
 import subprocess
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -205,9 +207,15 @@ class GiteaRepository:
         made = self.api("POST", f"/contents/{path}", body | ({"new_branch": new_branch} if new_branch else {}))
         return str(made["commit"]["sha"])
 
-    def open_pull(self, branch: str, title: str = "a change") -> int:
-        """Open a pull request to main; return its number."""
-        return int(self.api("POST", "/pulls", {"head": branch, "base": "main", "title": title})["number"])
+    def fork(self, person: Person) -> GiteaRepository:
+        """Make a fork of it that is that person's."""
+        name = self.api("POST", "/forks", {}, person.token)["full_name"]
+        return GiteaRepository(self.server, person, str(name))
+
+    def open_pull(self, branch: str, title: str = "a change", token: str = "") -> int:
+        """Open a pull request to main, also of a fork ("owner:branch"); return its number."""
+        asked = {"head": branch, "base": "main", "title": title}
+        return int(self.api("POST", "/pulls", asked, token)["number"])
 
     def fork(self, person: Person) -> GiteaRepository:
         """Make a fork of it for a user."""
@@ -249,6 +257,26 @@ class GiteaRepository:
     def dispatch(self, workflow: str) -> None:
         """Run a workflow of main by hand."""
         self.api("POST", f"/actions/workflows/{workflow}/dispatches", {"ref": "main"})
+
+    def list_runs(self, commit: str, event: str) -> list[dict[str, Any]]:
+        """Return the runs of workflows for a commit, of that event."""
+        return list(self.api("GET", f"/actions/runs?head_sha={commit}&event={event}")["workflow_runs"])
+
+    def list_jobs(self, job: str, commit: str, event: str) -> list[str]:
+        """Return how the job of a commit stands, once for each run of that event."""
+        runs = self.list_runs(commit, event)
+        found = [each for run in runs for each in self.api("GET", f"/actions/runs/{run['id']}/jobs")["jobs"]]
+        return sorted(each.get("conclusion") or each["status"] for each in found if each["name"] == job)
+
+    def approve(self, commit: str) -> None:
+        """Let the runs for a stranger's commit begin, as the owner does by a button: the REST API has no such call."""
+        jar = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        browser = urllib.request.build_opener(urllib.request.ProxyHandler({}), jar)
+        login = urllib.parse.urlencode({"user_name": self.owner.name, "password": PASSWORD}).encode()
+        browser.open(f"{self.server.url}/user/login", login, timeout=60).close()
+        for run in self.list_runs(commit, "pull_request"):
+            url = f"{self.server.url}/{self.name}/actions/runs/{run['id']}/approve"
+            browser.open(url, b"", timeout=60).close()
 
     def list_comments(self, number: int) -> list[dict[str, Any]]:
         """Return the comments of a pull request."""

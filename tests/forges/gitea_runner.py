@@ -19,7 +19,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,14 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from tests.forge_programs import act_program
+from tests.forges.act import run_act
 from tests.forges.gitea import Gitea
 
 LABEL = "ubuntu-latest"
 #: Results of tasks and steps, as the protocol numbers them.
 SUCCESS, FAILURE, SKIPPED = 1, 2, 4
-#: Seconds between two questions for a task, and within which a job must end.
-STEP, LIMIT = 0.2, 300
+#: Seconds between two questions for a task.
+STEP = 0.2
 
 
 @dataclass
@@ -47,6 +49,9 @@ class Task:
     log: str
     #: Names of the secrets that it was given.
     secrets: tuple[str, ...] = ()
+    #: Where all of it lies, but for what it wrote in its home.
+    at: Path = Path()
+    killed: bool = False
 
 
 @dataclass
@@ -59,6 +64,13 @@ class GiteaRunner:
     environ: Mapping[str, str]
     #: Actions as workflows name them, "owner/name@ref", to the directories that they are taken from.
     actions: Mapping[str, Path] = field(default_factory=dict)
+    #: What jobs of a second runner find there instead; see `beside`.
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    #: Asked with a job of a push, and its commit: for which commits a second runner runs that job at the same time. So
+    #: it is with a server that knows no concurrency, and where a run is repeated.
+    beside: Callable[[str, str], Sequence[str]] = lambda job, commit: ()
+    #: Asked with a job and each row that it prints: whether it is killed now, with all its processes.
+    kills: Callable[[str, str], bool] = lambda job, row: False
     tasks: list[Task] = field(default_factory=list)
     failure: BaseException | None = None
     _identity: tuple[str, str] = ("", "")
@@ -78,7 +90,7 @@ class GiteaRunner:
                 # Version 0 has the server look for a task each time, and not only after it knows of a new one.
                 task = self._call("FetchTask", {"tasksVersion": "0"}).get("task")
                 if task is not None:
-                    self.tasks.append(self._run(task))
+                    self.tasks += self._run(task)
                 else:
                     stop.wait(STEP)
         except BaseException as exc:
@@ -100,8 +112,28 @@ class GiteaRunner:
         except urllib.error.HTTPError as exc:
             raise AssertionError(f"{method}: {exc.code} {exc.read()[:500]!r}") from None
 
-    def _run(self, task: dict[str, Any]) -> Task:
+    def _run(self, task: dict[str, Any]) -> list[Task]:
         context, number, started = task["context"], int(task["id"]), _now()
+        flow = YAML().load(base64.b64decode(task["workflowPayload"]))
+        (name,) = flow["jobs"]
+        steps = len(flow["jobs"][name].get("steps", []))
+        self._report(number, started, 0, steps)
+        others = self.beside(name, context["sha"]) if context["event_name"] == "push" else ()
+        with ThreadPoolExecutor(1 + len(others)) as pool:
+            ours = pool.submit(self._work, task, context, self.work / f"{number}", self.environ)
+            there = {**self.environ, **self.elsewhere}
+            beside = [
+                pool.submit(self._work, task, {**context, "sha": commit}, self.work / f"{number}-{commit[:8]}", there)
+                for commit in others
+            ]
+        done = ours.result()
+        log = [{"time": _now(), "content": row} for row in done.log.splitlines()]
+        self._call("UpdateLog", {"taskId": number, "index": 0, "rows": log, "noMore": True})
+        self._report(number, started, done.result, steps)
+        return [done, *(each.result() for each in beside)]
+
+    def _work(self, task: dict[str, Any], context: dict[str, Any], at: Path, environ: Mapping[str, str]) -> Task:
+        """Run a task for the commit of `context`, in the directory `at`."""
         yaml = YAML()
         yaml.width = 10_000
         flow = yaml.load(base64.b64decode(task["workflowPayload"]))
@@ -113,10 +145,8 @@ class GiteaRunner:
         # The server hands numbers on as text, which act's own checks refuse and act_runner, which has none, takes.
         if limit := flow["jobs"][name].get("timeout-minutes"):
             flow["jobs"][name]["timeout-minutes"] = int(limit)
-        steps = flow["jobs"][name].get("steps", [])
-        at = self.work / str(number)
         at.mkdir(parents=True)
-        self._check_out(at / "src", context, steps)
+        self._check_out(at / "src", context, flow["jobs"][name].get("steps", []))
         with (at / "flow.yml").open("w") as file:
             yaml.dump(flow, file)
         (at / "event.json").write_text(json.dumps(context["event"]))
@@ -124,15 +154,11 @@ class GiteaRunner:
         # JSON is YAML, and has values of several lines.
         (at / "secrets.yml").write_text(json.dumps(secrets))
         (at / "vars.yml").write_text(json.dumps(task.get("vars", {})))
-        self._report(number, started, 0, len(steps))
-        code, rows = self._act(at, context)
+        code, rows, killed = self._act(at, context, environ, lambda row: self.kills(name, row))
         known = any("Success - Main" in row for row in rows)
         result = FAILURE if code else SUCCESS if known else SKIPPED
-        log = [{"time": _now(), "content": row} for row in rows]
-        self._call("UpdateLog", {"taskId": number, "index": 0, "rows": log, "noMore": True})
-        self._report(number, started, result, len(steps))
         given = tuple(sorted(task.get("secrets", {})))
-        return Task(context["event_name"], name, context["sha"], result, "\n".join(rows), given)
+        return Task(context["event_name"], name, context["sha"], result, "\n".join(rows), given, at, killed)
 
     def _check_out(self, at: Path, context: dict[str, Any], steps: list[Any]) -> None:
         """Clone what `actions/checkout` would, with the job's token, and leave no token there."""
@@ -151,8 +177,10 @@ class GiteaRunner:
         _git(at, "-c", f"http.extraHeader=Authorization: Basic {login}", *words)
         _git(at, "checkout", "--quiet", "--detach", context["sha"])
 
-    def _act(self, at: Path, context: dict[str, Any]) -> tuple[int, list[str]]:
-        """Run the workflow, and return act's exit code and what it printed."""
+    def _act(
+        self, at: Path, context: dict[str, Any], environ: Mapping[str, str], kills: Callable[[str], bool]
+    ) -> tuple[int, list[str], bool]:
+        """Run the workflow, and return act's exit code, what it printed, and whether it was killed."""
         given = {
             "CI": "true",
             "GITEA_ACTIONS": "true",
@@ -166,7 +194,7 @@ class GiteaRunner:
             "GITHUB_REF_TYPE": context.get("ref_type", "branch"),
             "GITHUB_HEAD_REF": context.get("head_ref", ""),
             "GITHUB_BASE_REF": context.get("base_ref", ""),
-            **self.environ,
+            **environ,
         }
         words = [str(act_program()), context["event_name"], "-C", str(at / "src"), "-W", str(at / "flow.yml")]
         words += ["-P", f"{LABEL}=-self-hosted", "-e", str(at / "event.json"), "-a", context["actor"], "--json"]
@@ -179,10 +207,7 @@ class GiteaRunner:
             words += ["--env", f"{name}={value}"]
         # act keeps its settings and its copies of actions there.
         own = {"PATH": self.environ["PATH"], "HOME": str(at), "XDG_CACHE_HOME": str(at / "cache")}
-        done = subprocess.run(
-            words, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=LIMIT
-        )
-        return done.returncode, [_read_row(line) for line in (done.stdout + done.stderr).splitlines()]
+        return run_act(words, own, at, kills)
 
     def _report(self, number: int, started: str, result: int, steps: int) -> None:
         ended = {"result": result, "stoppedAt": _now()} if result else {}
@@ -192,13 +217,6 @@ class GiteaRunner:
 
 def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def _read_row(line: str) -> str:
-    try:
-        return str(json.loads(line)["msg"]).rstrip("\n")
-    except (ValueError, KeyError, TypeError):
-        return line
 
 
 def _git(at: Path, *words: str) -> None:
