@@ -61,7 +61,7 @@ def _judge_sweeps(
     for name, seen in sorted(observed.sweeps.items()):
         if name in wanted or seen.applied is None or _has_ended(seen) or parse_preview_name(name) is not None:
             continue
-        then = (seen.applied.git or {}).get("branch")
+        then = (seen.known_git or {}).get("branch")
         if seen.applied.source in ("", RUN_SOURCE) or (branch is not None and then is not None and branch != then):
             continue
         if then is None:

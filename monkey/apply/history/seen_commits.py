@@ -48,11 +48,13 @@ def _is_newer(sweep: SweepPlan, history: SpecHistory) -> bool:
     """
     place, seen = sweep.desired.place, sweep.observed
     assert seen is not None and seen.applied is not None
-    if place is CommitPlace.MERGED or (place is CommitPlace.APART and history.branch == history.tracked):
+    tracked = history.branch is not None and history.branch == history.tracked
+    if place is CommitPlace.MERGED or (place is CommitPlace.APART and tracked):
         return True
     known = seen.known_git
     if place is not CommitPlace.AHEAD:
         return False
     if known is None or known.get("branch") != history.branch:
-        return True
+        # Another branch that happens to want the same: once noted, the next commit of the first would not descend.
+        return known is None or tracked
     return history.has_touched(sweep.desired, seen.applied, known["commit"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from monkey.apply.execute import execute_plan
+from monkey.apply.history.seen_commits import record_seen_commits
 from monkey.apply.planning import make_plan, read_saved, remake_plan
 from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, StalePlan
@@ -88,5 +89,30 @@ def test_sweep_that_was_applied_meanwhile_is_not_cancelled(root: Path) -> None:
             assert (await state(world, "other")).cancelled is None
             with pytest.raises(StalePlan, match="sweep other: whether it is cancelled"):
                 await remake_plan(world, read_saved(saved))
+
+    asyncio.run(main())
+
+
+def test_gone_sweep_of_a_merged_branch_is_one_of_main(root: Path) -> None:
+    """After a squash, the log has a commit of main as seen; the revision itself still is of the branch."""
+    begin(root)
+    (root / "monkey.yaml").write_text("project: test\ngit: {branch: main}\n")
+    commit(root)
+    git(root, "checkout", "-qb", "pr")
+    (root / "specs" / "third.yaml").write_text(OTHER.replace("name: other", "name: third").replace("[7", "[6"))
+    commit(root)
+
+    async def main() -> None:
+        async with opened(root) as world:
+            await apply(world)
+            git(root, "checkout", "-q", "main")
+            assert (await make_plan(world, [], prune=True)).plan.gone == (), "it is not merged yet"
+            git(root, "merge", "-q", "--squash", "pr")
+            git(root, "commit", "-qm", "squashed")
+            await record_seen_commits(world, await apply(world))
+            (root / "specs" / "third.yaml").unlink()
+            commit(root)
+            gone = (await make_plan(world, [], prune=True)).plan.gone
+            assert [(one.name, one.pruned) for one in gone] == [("third", True)]
 
     asyncio.run(main())

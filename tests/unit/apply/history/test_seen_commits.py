@@ -91,6 +91,9 @@ def test_a_commit_of_one_laptop_is_not_noted(root: Path, tmp_path: Path) -> None
             story.step("edit 1")
             await applied(world)
             assert (await state(world)).head == 1, "it may be rewritten before anyone else has it"
+            story.git("checkout", "-q", "HEAD^")
+            assert (await make_plan(world, [])).plan.sweeps[0].refusal is None, "for all others, this is the newest"
+            story.git("checkout", "-q", "main")
             story.git("push", "-q", "origin", "main")
             await applied(world)
             assert (await state(world)).head == 2
@@ -132,5 +135,23 @@ def test_a_cancelled_sweep_stays_so_when_a_commit_is_seen(root: Path) -> None:
             now = await state(world)
             assert now.seen is not None and now.cancelled == "too dear"
             assert not (await make_plan(world, [])).plan.changes, "and no fleet is told of work"
+
+    asyncio.run(main())
+
+
+def test_a_branch_that_leaves_the_sweep_alone_does_not_hold_back_main(root: Path) -> None:
+    story = Story(root)
+
+    async def main() -> None:
+        async with opened(root) as world:
+            await applied(world)
+            for step in ("branch pr", "note"):
+                story.step(step)
+            await applied(world)
+            assert (await state(world)).head == 1, "main has not merged it, and may never do"
+            for step in ("switch main", "edit 2"):
+                story.step(step)
+            assert (await applied(world)).plan.sweeps[0].refusal is None
+            assert (await state(world)).revision_at == 2
 
     asyncio.run(main())
