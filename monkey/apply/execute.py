@@ -19,6 +19,7 @@ from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, FleetError
 from monkey.plan.adoption.adopted_jobs import ADOPTED_BEFORE
 from monkey.plan.change import Plan, SweepPlan
+from monkey.plan.digest import compute_plan_digest
 from monkey.plan.explain import KEEP_NOTHING, find_setting_changes
 from monkey.plan.sizes import format_size
 from monkey.protocol.adoption_log import AdoptionEntry, record_adoptions
@@ -58,9 +59,11 @@ async def execute_plan(
     await cancel_gone_sweeps(world, plan, say)
     now = time.time()  # durations of `expires` begin here, for machines and revisions alike
     await _machines(world, plan, now, say)
+    digest = compute_plan_digest(plan)
     for sweep in plan.sweeps:
         if sweep.changes and not stopping():
-            await _sweep(world, sweep, by_name[sweep.name], now, say)
+            revision = _revision(sweep, by_name[sweep.name], now, digest)
+            await _sweep(world, sweep, by_name[sweep.name], revision, say)
 
 
 async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
@@ -91,13 +94,12 @@ async def _datasets(world: World, want: LoadedSpec, say: Say) -> None:
             say(want.desired.name, f"dataset {name}: {format_size(sent.bytes)} in {objects} uploaded")
 
 
-async def _sweep(world: World, plan: SweepPlan, want: LoadedSpec, now: float, say: Say) -> None:
+async def _sweep(world: World, plan: SweepPlan, want: LoadedSpec, revision: Revision, say: Say) -> None:
     entry, fleets = plan.head, plan.unmarked
     if plan.revises:
         sent = await upload_code(world.at, want.code) if want.desired.recipe.code else 0
         if sent:
             say(plan.name, f"{format_size(want.code.size)} of code uploaded ({format_size(sent)} compressed)")
-        revision = _revision(plan, want, now)
         entry = await _append(world, plan, revision, say)
         await _record(world, plan, revision)
         fleets = tuple(want.desired.settings.providers)
@@ -156,7 +158,7 @@ def _is_so(there: SweepState, newest: Revision, plan: SweepPlan, ours: Revision)
     return same and not steered and not find_setting_changes(newest.settings, ours.settings)
 
 
-def _revision(plan: SweepPlan, want: LoadedSpec, now: float) -> Revision:
+def _revision(plan: SweepPlan, want: LoadedSpec, now: float, digest: str) -> Revision:
     desired = want.desired
     return Revision(
         sweep=desired.name,
@@ -171,6 +173,7 @@ def _revision(plan: SweepPlan, want: LoadedSpec, now: float) -> Revision:
         force=plan.forced,
         restores=desired.restores,
         adopted=dict(plan.adopted),
+        plan=digest,
         **stamp_entry(),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from monkey.apply.orders import OrderOutcome, cancel_sweep, resume_sweep
 from monkey.apply.planning import PlanningResult, load_specs, plan_loaded_specs
@@ -21,23 +21,6 @@ from monkey.protocol.status.store_snapshot import StoreSnapshot
 from monkey.spec.project.preview_limits import PreviewLimits
 from monkey.spec.project.project import PROJECT_FILE, Project
 from monkey.spec.sweep.sweep_names import parse_preview_name
-
-
-@dataclass(frozen=True)
-class PreviewPlan:
-    """The plan of a pull request's previews."""
-
-    pull: int
-    planned: PlanningResult
-    #: Previews of earlier commits that are to be cancelled, as the pull request no longer changes their sweeps.
-    outdated: tuple[str, ...] = ()
-    #: Previews that ended with their pull request, which is open again.
-    closed: tuple[str, ...] = ()
-
-    @property
-    def changes(self) -> bool:
-        """Return whether there is anything to apply."""
-        return self.planned.plan.changes or bool(self.outdated or self.closed)
 
 
 def check_preview(project: Project, pull: int) -> None:
@@ -76,7 +59,7 @@ def _read_limits(project: Project, *, is_fork: bool = False) -> PreviewLimits:
 
 async def plan_preview(
     world: World, pull: int, specs: Sequence[str], *, is_fork: bool = False, branch: str = ""
-) -> PreviewPlan:
+) -> PlanningResult:
     """Plan a pull request's previews of the named spec files (none: all of the project's).
 
     A spec whose jobs all are of some sweep has no preview. One that may not be previewed is left out, with a warning,
@@ -101,8 +84,8 @@ async def plan_preview(
     closed = [one.name for one in planned.plan.sweeps if not one.revises and _is_closed(one.observed, pull)]
     told += [f"{name}: {LEFT_OUT}, so it is cancelled" for name in outdated]
     told += [f"{name}: pull request {pull} is open again, so it continues" for name in closed]
-    plan = replace(planned.plan, warnings=(*planned.plan.warnings, *told))
-    return PreviewPlan(pull, replace(planned, plan=plan, files=files), outdated, tuple(closed))
+    plan = replace(planned.plan, warnings=(*planned.plan.warnings, *told), ended=outdated, continued=tuple(closed))
+    return replace(planned, plan=plan, files=files)
 
 
 def _note_pull(want: LoadedSpec, pull: int, branch: str) -> LoadedSpec:
@@ -194,11 +177,11 @@ def _count_preview_work(plan: Plan, part: FleetPlan) -> tuple[int, float]:
     return sum(sweep.jobs.unfinished for sweep in mine), max(ends, default=plan.at)
 
 
-async def converge_previews(world: World, preview: PreviewPlan) -> list[OrderOutcome]:
-    """Cancel the previews that are outdated, and resume those that were closed. Raises StoreError, SigningError."""
-    done = [await cancel_sweep(world, name, LEFT_OUT) for name in preview.outdated]
+async def converge_previews(world: World, plan: Plan) -> list[OrderOutcome]:
+    """Cancel the previews that the plan ends, and resume those that continue. Raises StoreError, SigningError."""
+    done = [await cancel_sweep(world, name, LEFT_OUT) for name in plan.ended]
     # What they may cost was checked against the limit, which is the consent.
-    return done + [await resume_sweep(world, name, lambda costs: None) for name in preview.closed]
+    return done + [await resume_sweep(world, name, lambda costs: None) for name in plan.continued]
 
 
 async def list_previewed_pulls(world: World) -> set[int]:

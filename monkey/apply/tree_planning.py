@@ -20,6 +20,11 @@ from monkey.transfer.code.git_trees import find_branch_name, open_merge_base, op
 if TYPE_CHECKING:
     from monkey.spec.project.project import Project
 
+#: A warning: another commit may be the one at which they really parted.
+_SHALLOW = (
+    "this clone is shallow: with the commits that it lacks, the merge into {} may be another (`git fetch --unshallow`)"
+)
+
 
 async def plan_changes_since(
     world: World, ref: str, keep_stale: Sequence[str] = (), *, prune: bool = False
@@ -56,9 +61,10 @@ async def plan_merge_result(
         specs = read_specs(project, list_spec_files(project))
         wanted = desire_specs(project, specs, world.bars, await recall_datasets(world, specs), besides=root)
         check_providers(project, wanted)
-        return await plan_loaded_specs(
-            world, wanted, keep_stale, GoneSearch(prune=prune, branch=_find_target(root, ref))
-        )
+        gone = GoneSearch(prune=prune, branch=_find_target(root, ref))
+        planned = await plan_loaded_specs(world, wanted, keep_stale, gone)
+    told = (_SHALLOW.format(ref),) if tree.shallow else ()
+    return replace(planned, plan=replace(planned.plan, warnings=(*planned.plan.warnings, *told)))
 
 
 def _find_target(root: Path, ref: str) -> str | None:

@@ -172,6 +172,10 @@ class Plan:
     keep_stale: tuple[str, ...] = ()
     #: Sweeps of the store that have no spec any more.
     gone: tuple[GoneSweep, ...] = ()
+    #: Previews that are cancelled, as their pull request no longer changes these sweeps; and previews that continue, as
+    #: theirs is open again.
+    ended: tuple[str, ...] = ()
+    continued: tuple[str, ...] = ()
 
     def expires(self, fleet: FleetPlan, now: float) -> float | None:
         """Return when the last of a fleet's sweeps with unfinished jobs expires, if the plan is applied at `now`.
@@ -204,7 +208,7 @@ class Plan:
     def changes(self) -> bool:
         """Return whether there is anything to apply."""
         changes = any(sweep.changes for sweep in self.sweeps) or any(fleet.changes for fleet in self.fleets)
-        return changes or any(gone.pruned for gone in self.gone)
+        return changes or any(gone.pruned for gone in self.gone) or bool(self.ended or self.continued)
 
     @property
     def released(self) -> int:

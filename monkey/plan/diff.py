@@ -54,6 +54,7 @@ def compute_plan(
     for want in desired:
         sweep = _plan_sweep(want, observed, trace_results(observed, adopted, want.name), keep)
         sweep = refuse_sweep(sweep, force, unattended=unattended)
+        sweep = replace(sweep, notes=(*_collect_notes(sweep), *sweep.notes))
         # A sweep that is done needs its code no more, nor its data.
         if sweep.revises or (sweep.jobs.unfinished and sweep.refusal is None):
             sweep = _with_upload(sweep, observed, there)
@@ -129,8 +130,8 @@ def _plan_sweep(
     jobs = replace(jobs, removed_states=count_states(gone, seen, before))
     settings = find_setting_changes(applied.settings, want.settings)
     adopted = {**keep_adoptions(want, applied, found.dropped), **adopted}
-    notes = (*_collect_notes(want, seen, jobs), *found.warnings)
-    return SweepPlan(want, seen, jobs, settings, UploadSize(), adopted, tuple(lots), found.dropped, notes)
+    told = tuple(found.warnings)
+    return SweepPlan(want, seen, jobs, settings, UploadSize(), adopted, tuple(lots), found.dropped, told)
 
 
 def _leave_sources(
@@ -250,9 +251,13 @@ def _count_by_sweep(jobs: Sequence[str], name: str, observed: ObservedProject) -
     return +homes
 
 
-def _collect_notes(want: DesiredSweep, seen: ObservedSweep, jobs: JobChanges) -> tuple[str, ...]:
+def _collect_notes(sweep: SweepPlan) -> tuple[str, ...]:
+    """Return what should be known of a sweep that was applied; what a new revision does, unless that is refused."""
+    want, seen, jobs, refused = sweep.desired, sweep.observed, sweep.jobs, sweep.refusal is not None
+    if seen is None or seen.applied is None:
+        return ()
     notes = []
-    fail_fast = seen.applied is not None and seen.applied.settings.fail_fast
+    fail_fast = seen.applied.settings.fail_fast
     at = SweepSituation(want.name, len(seen.failed), fail_fast=fail_fast, lacks_data=seen.lacks_data)
     if seen.foreign:
         notes.append(
@@ -261,18 +266,17 @@ def _collect_notes(want: DesiredSweep, seen: ObservedSweep, jobs: JobChanges) ->
     if seen.paused:
         notes.append(f"paused: nothing runs before `monkey resume {want.name}`")
     if seen.over and seen.unfinished and seen.cancelled is None and seen.expires is not None:
-        notes.append(
-            f"expired at {format_utc_time(seen.expires)}: {suggest_extension(want.name)}, and so does a new revision"
-        )
+        too = "" if refused else ", and so does a new revision"
+        notes.append(f"expired at {format_utc_time(seen.expires)}: {suggest_extension(want.name)}{too}")
     if seen.cancelled is not None:
         why = "" if seen.cancelled == "cancelled" else f" ({seen.cancelled})"  # what it is where no reason was given
-        notes.append(
-            f"{'stopped' if seen.goal else 'cancelled'}{why}: a new revision or {suggest_reopening(at)} opens it again"
-        )
-    if again := len(find_reopened_jobs(seen, want.settings.stop_when).intersection(want.table.ids)):
+        opens = suggest_reopening(at) if refused else f"a new revision or {suggest_reopening(at)}"
+        notes.append(f"{'stopped' if seen.goal else 'cancelled'}{why}: {opens} opens it again")
+    again = 0 if refused else len(find_reopened_jobs(seen, want.settings.stop_when).intersection(want.table.ids))
+    if again:
         notes.append(f"stop_when changes: {again} stopped {'job goes' if again == 1 else 'jobs go'} on")
     failed = jobs.kept_states.get("failed", 0)
-    if failed and seen.applied and want.settings.max_retries > seen.applied.settings.max_retries:
+    if failed and not refused and want.settings.max_retries > seen.applied.settings.max_retries:
         notes.append(
             f"max_retries is raised: up to {failed} failed {'job is' if failed == 1 else 'jobs are'} tried again"
         )

@@ -44,6 +44,17 @@ def compute_plan_digest(plan: Plan) -> str:
     return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:DIGEST_DIGITS]
 
 
+def find_applied_sweeps(plan: Plan, digest: str) -> list[str]:
+    """Return the sweeps, each with its newest revision, that a plan of this digest has revised, and no other since."""
+    seen = [(sweep.name, sweep.observed) for sweep in plan.sweeps if sweep.observed and sweep.observed.applied]
+    return [f"{name} (revision {one.applied_at})" for name, one in seen if one.applied and one.applied.plan == digest]
+
+
+def is_done(plan: Plan, digest: str) -> bool:
+    """Tell whether the plan of this digest was applied already, and nothing is left to be changed."""
+    return compute_plan_digest(plan) == compute_plan_digest(Plan(())) and bool(find_applied_sweeps(plan, digest))
+
+
 def check_plan_digest(plan: Plan, expected: str) -> None:
     """Raise UnexpectedPlan unless the plan has the digest `expected`."""
     found = compute_plan_digest(plan)
@@ -54,9 +65,13 @@ def check_plan_digest(plan: Plan, expected: str) -> None:
     changed += [f"sweep {name}: cancelled, as its spec is gone" for name in bound["pruned"]]
     changed += [f"provider {name}: its machines" for name in bound["fleets"]]
     lines = "\n".join(f"  {what}" for what in changed) or "  nothing"
+    done = ", ".join(find_applied_sweeps(plan, expected))
+    lines += f"\na part of the expected plan was applied already: {done}" if done else ""
     raise UnexpectedPlan(
         f"expected a plan with digest {expected}, found {found}, which changes:\n{lines}",
-        hint="`monkey plan` shows it all: look, and agree to that",
+        hint="`monkey plan` shows it all: look, and agree to that"
+        if changed
+        else "nothing is left to agree to: `monkey plan` shows how things stand",
     )
 
 

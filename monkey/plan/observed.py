@@ -48,6 +48,10 @@ class AppliedRevision(Protocol):
     def adopted(self) -> Mapping[str, str]:
         """Job to the finished job whose result it adopts."""
 
+    @property
+    def plan(self) -> str:
+        """The digest of the plan that it was part of; "" where that is not known."""
+
 
 @dataclass(frozen=True)
 class ObservedSweep:

@@ -63,6 +63,11 @@ def test_expected_digest_is_consent_to_that_plan_and_to_no_other(shop: Shop) -> 
     shop.run("apply", "plan.json", "--detach", "--expect", agreed)
     assert "applied already" in shop.run("apply", "plan.json", code=1).stderr
     assert digest(shop) == nothing
+    again = shop.run("apply", "--detach", "--expect", agreed).stdout
+    assert f"The plan {agreed} was applied already: b (revision 4)." in again, "a run of CI may be repeated"
+    shop.spec(name="a", jobs=3)
+    refused = shop.run("apply", "--detach", "--expect", agreed, code=3).stderr
+    assert "sweep a: 1 new" in refused and "a part of the expected plan was applied already: b (revision 4)" in refused
     shop.ledger.release()
     shop.run("apply")
 

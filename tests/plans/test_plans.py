@@ -44,6 +44,7 @@ class Revision:
     at: str = ""
     force: str = ""
     restores: int = 0
+    plan: str = ""
 
 
 def sha(text: str) -> str:

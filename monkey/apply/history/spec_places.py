@@ -15,7 +15,7 @@ from monkey.plan.observed import AppliedRevision, ObservedProject, ObservedSweep
 from monkey.spec.project.project import Project
 from monkey.spec.sweep.sweep_names import parse_preview_name
 from monkey.transfer.code.commit_history import CommitHistory, CommittedContent
-from monkey.transfer.code.git_files import find_work_tree
+from monkey.transfer.code.git_files import find_work_tree, read_default_branch
 
 #: By how much the clocks of a forge and of a laptop may differ: a merge that is older than an apply is not its merge.
 _CLOCKS = timedelta(minutes=10)
@@ -67,7 +67,10 @@ class SpecHistory:
         if self._tracked is None:
             run = read_ci_run()
             self._tracked = (
-                self._project.git_branch or (run.default_branch if run else "") or self._history.find_default_branch(),
+                self._project.git_branch
+                or (run.default_branch if run else "")
+                or read_default_branch(self._project.root)
+                or None,
             )
         return self._tracked[0]
 
@@ -83,7 +86,8 @@ class SpecHistory:
         now = CurrentCommit(self.commit, self.branch, ancestry, shallow=shallow)
         if shallow or ancestry in (CommitAncestry.ANCESTOR, CommitAncestry.DESCENDANT):
             return now
-        return replace(now, tracked=self.tracked, has_content=self._has_content(desired, seen, applied, ancestry))
+        now = replace(now, tracked=self.tracked, has_content=self._has_content(desired, seen, applied, ancestry))
+        return now if now.has_content else replace(now, partial=self._history.lacks_files())
 
     def _has_content(
         self, desired: DesiredSweep, seen: ObservedSweep, applied: AppliedCommit, ancestry: CommitAncestry

@@ -213,14 +213,14 @@ class PreviewRounds:
             file = base.project.file or base.project.root / PROJECT_FILE
             world = replace(own, project=replace(base.project, root=root, file=file))
             check_datasets_inside(world.project, read_specs(world.project, list_spec_files(world.project)), always=True)
-            preview = await plan_preview(world, pull.number, (), branch=pull.branch)
-            plan = preview.planned.plan
-            if preview.changes:
+            planned = await plan_preview(world, pull.number, (), branch=pull.branch)
+            plan = planned.plan
+            if plan.changes:
                 await own.begin()
                 world.store = own.store
                 await renew_idle_agents(world, plan, self._say_step)
-                await execute_plan(world, plan, preview.planned.wanted, self._say_step, stopping=self.stopping)
-                await converge_previews(world, preview)
+                await execute_plan(world, plan, planned.wanted, self._say_step, stopping=self.stopping)
+                await converge_previews(world, plan)
                 fleets = [world.fleet(part.fleet) for part in plan.fleets if part.jobs]
                 await wait_for_agents(world.reader(), fleets)
                 for warning in plan.warnings:

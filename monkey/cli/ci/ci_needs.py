@@ -13,7 +13,13 @@ from monkey.apply.trust.endpoints import list_report_endpoints, list_store_endpo
 from monkey.apply.world.project_store import locate_project_store
 from monkey.ci_run import ForgeKind
 from monkey.errors import MonkeyError
-from monkey.transfer.code.git_files import find_work_tree, read_default_branch, read_git_info, read_origin_url
+from monkey.transfer.code.git_files import (
+    find_work_tree,
+    read_current_branch,
+    read_default_branch,
+    read_git_info,
+    read_origin_url,
+)
 from monkey.transfer.datasets.dvc_files import find_dvc_root
 
 if TYPE_CHECKING:
@@ -73,7 +79,7 @@ def find_ci_needs(project: Project, forge: ForgeKind, package: str | None, branc
         project=project.name,
         top=top,
         directory=project.root.resolve().relative_to(top.resolve()).as_posix(),
-        branch=branch or read_default_branch(project.root) or "main",
+        branch=branch or read_default_branch(project.root) or read_current_branch(project.root) or "main",
         repository=_name_repository(url := read_origin_url(top)),
         server=_name_server(url),
         package=package or named,

@@ -38,7 +38,7 @@ from monkey.cli.watching import watch_to_end
 from monkey.errors import MonkeyError, SigningError, StoreError, UnexpectedPlan
 from monkey.plan.change import Plan
 from monkey.plan.commits.refusals import check_refusals
-from monkey.plan.digest import DIGEST_DIGITS, check_plan_digest
+from monkey.plan.digest import DIGEST_DIGITS, check_plan_digest, find_applied_sweeps, is_done
 from monkey.plan.text.lines import LineMark, format_gone_sweeps
 from monkey.plan.work import find_remaining_work
 
@@ -129,10 +129,10 @@ def apply_command(
 async def _apply(world: World, order: ApplyOrder) -> int:
     for fleet in world.local_fleets:
         fleet.prepare()
-    preview = await plan_preview(world, order.preview, order.specs) if order.preview is not None else None
-    planned = preview.planned if preview is not None else await _planned(world, order)
-    if preview is None:
-        planned = await limit_to_approved(world, planned, order.keep_stale)
+    if order.preview is not None:
+        planned = await plan_preview(world, order.preview, order.specs)
+    else:
+        planned = await limit_to_approved(world, await _planned(world, order), order.keep_stale)
         if not planned.plan.sweeps:
             return 0
     if order.expect is not None:
@@ -148,14 +148,15 @@ async def _apply(world: World, order: ApplyOrder) -> int:
     await renew_idle_agents(world, planned.plan, print_order)
     if planned.plan.changes:
         await execute_plan(world, planned.plan, planned.wanted, print_order)
-    if preview is not None:
-        await converge_previews(world, preview)
+    if order.preview is not None:
+        await converge_previews(world, planned.plan)
         if not planned.wanted:
             click.echo("Nothing to preview: sweeps have all jobs of these specs.")
             return 0
     elif world.store is not None:
         await _record_seen(world, planned)
-    at_work = [sweep.name for sweep in planned.plan.accepted if find_remaining_work(sweep).count]
+    goes_on = planned.plan.continued
+    at_work = [one.name for one in planned.plan.accepted if find_remaining_work(one).count or one.name in goes_on]
     code = await _finish(world, planned, order, at_work)
     check_refusals(planned.plan, shown=planned.plan.changes)
     return code
@@ -211,7 +212,13 @@ def _show(planned: PlanningResult) -> None:
 
 
 def _check_expected(plan: Plan, digest: str) -> None:
-    """Raise UnexpectedPlan unless the plan has this digest; a person, or a review, agreed to no other."""
+    """Raise UnexpectedPlan unless the plan has this digest; a person, or a review, agreed to no other.
+
+    A plan that was applied already is no error: a run of CI that is repeated does nothing.
+    """
+    if is_done(plan, digest):
+        click.echo(f"The plan {digest} was applied already: {', '.join(find_applied_sweeps(plan, digest))}.")
+        return
     try:
         check_plan_digest(plan, digest)
     except UnexpectedPlan as exc:

@@ -140,9 +140,9 @@ def _show_without_store(specs: Sequence[str], show: Callable[[Plan], str]) -> in
 def _show_preview(pull: int, specs: Sequence[str], show: Callable[[Plan], str]) -> bool:
     """Show the plan of a preview; return whether it changes anything."""
     check_preview(find_project(), pull)
-    preview = run_in_world(lambda world: plan_preview(world, pull, specs), remember=False)
-    click.echo(show(preview.planned.plan))
-    return preview.changes
+    planned = run_in_world(lambda world: plan_preview(world, pull, specs), remember=False)
+    click.echo(show(planned.plan))
+    return planned.plan.changes
 
 
 class _PlanOrder(NamedTuple):

@@ -19,7 +19,7 @@ class CommitPlace(StrEnum):
     BEHIND = "behind"
     #: The applied one is of another branch, and is not merged into this one.
     APART = "apart"
-    #: The clone is shallow, so its history ends too early to tell.
+    #: The clone is shallow or partial, so it lacks the commits or the files that would tell.
     UNKNOWN = "unknown"
 
     @property
@@ -58,6 +58,8 @@ class CurrentCommit:
     #: The branch that specs are applied from; None where it is not known.
     tracked: str | None = None
     shallow: bool = False
+    #: Does the clone lack the files of earlier commits, and may it not fetch them?
+    partial: bool = False
     #: Was there a commit with the applied spec and code in this history, since it parted from the applied commit?
     has_content: bool = False
 
@@ -92,9 +94,11 @@ def place_commit(applied: AppliedCommit | None, now: CurrentCommit | None) -> Co
     if applied.branch is None or now.branch is None or applied.branch == now.branch:
         return CommitPlace.BEHIND
     # What is on the branch that all start from is not merged into another by its content: that may be an older state.
-    if now.tracked is not None and applied.branch != now.tracked and now.has_content:
+    if now.tracked is None or applied.branch == now.tracked:
+        return CommitPlace.APART
+    if now.has_content:
         return CommitPlace.MERGED
-    return CommitPlace.APART
+    return CommitPlace.UNKNOWN if now.partial else CommitPlace.APART
 
 
 def explain_place(place: CommitPlace, applied: AppliedCommit, now: CurrentCommit) -> Refusal | None:
@@ -106,6 +110,9 @@ def explain_place(place: CommitPlace, applied: AppliedCommit, now: CurrentCommit
     by = f" by {applied.author}" if applied.author else ""
     last = f"refused: last applied{by} from commit {commit}{branch}"
     on_purpose = "or go back on purpose with `monkey apply --force REASON`"
+    if place is CommitPlace.UNKNOWN and not now.shallow:
+        why = f"and this clone is partial: whether that is merged into {ours} is not known"
+        return Refusal(f"{last}, {why}", "run `git fetch --refetch --no-filter`, or clone without --filter")
     if place is CommitPlace.UNKNOWN:
         why = f"and this clone is shallow: whether {ours} descends from it is not known"
         return Refusal(f"{last}, {why}", "run `git fetch --unshallow`; in CI, clone with full history (fetch-depth: 0)")
@@ -114,8 +121,9 @@ def explain_place(place: CommitPlace, applied: AppliedCommit, now: CurrentCommit
     if place is CommitPlace.BEHIND:
         why = f"and this one ({ours}) does not descend from it"
         return Refusal(f"{last}, {why}", f"`git pull` first; {on_purpose}")
-    tracked = (
-        "" if now.tracked else "; name the branch that specs are merged into: `git: {branch: main}` in monkey.yaml"
-    )
     why = f"which is not merged into this one ({ours})"
-    return Refusal(f"{last}, {why}", f"merge it first{tracked}; or take over with `monkey apply --force REASON`")
+    merge = "merge it first; or take over with `monkey apply --force REASON`"
+    if now.tracked is None:
+        name = "name the branch that specs are merged into: `git: {branch: main}` in monkey.yaml"
+        merge = f"{name}; if it is not merged, {merge}"
+    return Refusal(f"{last}, {why}", merge)

@@ -195,6 +195,12 @@ def summarize_plan(plan: Plan) -> str:
         parts.append("1 sweep is refused" if refused == 1 else f"{refused} sweeps are refused")
     if pruned := sum(gone.pruned for gone in plan.gone):
         parts.append("1 sweep is cancelled" if pruned == 1 else f"{pruned} sweeps are cancelled")
+    for previews, end, ends in (
+        (plan.ended, "is cancelled", "are cancelled"),
+        (plan.continued, "continues", "continue"),
+    ):
+        if previews:
+            parts.append(f"1 preview {end}" if len(previews) == 1 else f"{len(previews)} previews {ends}")
     parts += _count_machine_changes(plan)
     if size := sum(sweep.upload.bytes for sweep in plan.sweeps):
         parts.append(f"{format_size(size)} to upload" if plan.observed else f"{format_size(size)} of code")

@@ -39,6 +39,8 @@ class Revision:
     restores: int = 0
     #: Job of this table to the finished job whose result it adopts.
     adopted: dict[str, str] = field(default_factory=dict)
+    #: The digest of the plan that it was part of; "" where an earlier version applied it.
+    plan: str = ""
 
     @cached_property
     def rows(self) -> dict[str, int]:
@@ -56,6 +58,7 @@ class Revision:
         later: dict[str, Any] = {"applied": self.applied} if self.applied else {}
         later |= {"force": self.force} if self.force else {}
         later |= {"restores": self.restores} if self.restores else {}
+        later |= {"plan": self.plan} if self.plan else {}
         return later | {
             "sweep": self.sweep,
             "recipe": self.recipe.to_json(),
@@ -89,6 +92,7 @@ class Revision:
             force=data.get("force") or ("--rollback" if data.get("rollback") else ""),
             restores=data.get("restores", 0),
             adopted=data["adopted"],
+            plan=data.get("plan", ""),
         )
 
 

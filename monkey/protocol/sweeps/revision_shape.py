@@ -141,4 +141,5 @@ REVISION = {
     "restores": entry_shape.is_count,
     "rollback": entry_shape.is_flag,
     "adopted": entry_shape.is_text_map,
+    "plan": entry_shape.is_text,
 }

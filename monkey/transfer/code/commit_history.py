@@ -89,10 +89,10 @@ class CommitHistory:
             self._run(*fetch)
         self._compared.clear()
 
-    def find_default_branch(self) -> str | None:
-        """Return the branch that the remote calls its own; None where this clone does not say."""
-        code, said = self._run("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
-        return os.fsdecode(said).strip().removeprefix("origin/") or None if code == 0 else None
+    def lacks_files(self) -> bool:
+        """Return whether the clone has no files of earlier commits, and may not fetch them."""
+        partial = self._run("config", "--get-regexp", r"^remote\..*\.partialclonefilter$")[1]
+        return bool(partial) and not self._fetches
 
     def is_pushed(self) -> bool:
         """Is the commit on a branch of a remote, as far as this clone knows? True where it has no remote at all."""

@@ -13,6 +13,8 @@ from monkey.transfer.code.git_process import run_git
 
 #: What the index calls a submodule.
 _SUBMODULE = "160000 "
+#: Where a clone keeps the remote's branches.
+_ORIGIN = "refs/remotes/origin/"
 
 
 class GitInfo(TypedDict):
@@ -86,8 +88,7 @@ def strip_credentials(address: str) -> str:
 
 def read_remote_url(top: Path) -> str:
     """Return the URL of the remote `origin` of a work tree, as it is written; "" without one."""
-    done = run_git(top, "config", "--get", "remote.origin.url")
-    return os.fsdecode(done.stdout).strip() if done.returncode == 0 else ""
+    return _read(top, "config", "--get", "remote.origin.url")
 
 
 def read_origin_url(root: Path) -> str:
@@ -108,15 +109,33 @@ def read_origin_url(root: Path) -> str:
 
 
 def read_default_branch(root: Path) -> str:
-    """Return the remote's default branch, as the clone found it; else the one that is checked out; "" for none."""
+    """Return the remote's default branch, as far as the clone knows it; "" where it does not.
+
+    A clone of an empty repository never heard of it. Then it is the remote's only branch. Of several, it is the first
+    of `init.defaultBranch`, main and master. A clone that follows some branches alone does not guess.
+    """
     top = find_work_tree(root)
     if top is None:
         return ""
-    for name in ("refs/remotes/origin/HEAD", "HEAD"):
-        done = run_git(top, "symbolic-ref", "--quiet", name)
-        if done.returncode == 0:
-            return os.fsdecode(done.stdout).strip().removeprefix("refs/heads/").removeprefix("refs/remotes/origin/")
-    return ""
+    if known := _read(top, "symbolic-ref", "--quiet", _ORIGIN + "HEAD"):
+        return known.removeprefix(_ORIGIN)
+    if _read(top, "config", "--get-all", "remote.origin.fetch") != f"+refs/heads/*:{_ORIGIN}*":
+        return ""
+    there = _read(top, "for-each-ref", "--format=%(refname:lstrip=3)", _ORIGIN).split("\n")
+    likely = [name for name in (_read(top, "config", "init.defaultBranch"), "main", "master") if name in there]
+    return there[0] if len(there) == 1 else next(iter(likely), "")
+
+
+def read_current_branch(root: Path) -> str:
+    """Return the branch that is checked out, which may have no commit yet; "" for none."""
+    top = find_work_tree(root)
+    return _read(top, "symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/") if top else ""
+
+
+def _read(top: Path, *arguments: str) -> str:
+    """Return what git prints; "" where it fails."""
+    done = run_git(top, *arguments)
+    return os.fsdecode(done.stdout).strip() if done.returncode == 0 else ""
 
 
 def find_work_tree(root: Path) -> Path | None:

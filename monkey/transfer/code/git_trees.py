@@ -10,10 +10,12 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from monkey.ci_run import is_ci
 from monkey.errors import PlanError
+from monkey.transfer.code.commit_history import CommitHistory
 from monkey.transfer.code.git_files import find_work_tree
 from monkey.transfer.code.git_process import run_git
 
@@ -28,6 +30,8 @@ _GITLINK = "160000 "
 
 #: The hint for commits and files that a clone lacks.
 _DEEPER = "clone with full history, and without --filter (in CI: fetch-depth: 0)"
+#: What comes before the hint where a merge fails in a shallow clone.
+_SHALLOW = "this clone is shallow, and may lack the commit at which they parted: run `git fetch --unshallow`; else "
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class GitTree:
     top: Path
     #: The project's directory in it.
     root: Path
+    #: Was it made in a shallow clone, which may lack commits that make it another one?
+    shallow: bool = False
 
 
 @contextmanager
@@ -56,9 +62,17 @@ def open_merge_base(root: Path, ref: str) -> Iterator[GitTree]:
 
 @contextmanager
 def open_merge_result(root: Path, ref: str) -> Iterator[GitTree]:
-    """Open the tree that a merge of HEAD into `ref` has. Raises PlanError where they cannot be merged."""
+    """Open the tree that a merge of HEAD into `ref` has. Raises PlanError where they cannot be merged.
+
+    In CI, a shallow clone fetches the rest of its history first.
+    """
     top = _find_top(root)
     then, now = _resolve(top, ref), _resolve(top, "HEAD")
+    history = CommitHistory(top, now, fetches=is_ci())
+    if history.is_shallow():
+        history.deepen()
+    shallow = history.is_shallow()
+    before = _SHALLOW if shallow else ""
     with _open_aside(top) as aside:
         done = run_git(
             aside, "merge-tree", "--write-tree", "--name-only", "--no-messages", then, now, variables=_NO_SETTINGS
@@ -66,11 +80,15 @@ def open_merge_result(root: Path, ref: str) -> Iterator[GitTree]:
         tree, *conflicts = os.fsdecode(done.stdout).split("\n")
         if done.returncode == _CONFLICT and tree:
             names = ", ".join(name for name in conflicts if name)
-            raise PlanError(f"HEAD cannot be merged into {ref}: {names}", hint=f"merge {ref} into this branch first")
+            raise PlanError(
+                f"HEAD cannot be merged into {ref}: {names}", hint=f"{before}merge {ref} into this branch first"
+            )
         if done.returncode:
             older = "; it takes git 2.38 or newer" if done.returncode == _USAGE else ""
-            raise PlanError(f"git cannot merge HEAD into {ref}: {_last_line(done.stderr)}{older}", hint=_DEEPER)
-        yield _check_out(aside, tree, root, top, whole=True)
+            raise PlanError(
+                f"git cannot merge HEAD into {ref}: {_last_line(done.stderr)}{older}", hint=before + _DEEPER
+            )
+        yield replace(_check_out(aside, tree, root, top, whole=True), shallow=shallow)
 
 
 def find_branch_name(root: Path, ref: str) -> str:

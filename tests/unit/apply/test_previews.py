@@ -13,9 +13,11 @@ import pytest
 
 from monkey.apply.execute import execute_plan
 from monkey.apply.orders import cancel_sweep, pause_sweep
-from monkey.apply.previews import PreviewPlan, check_preview, converge_previews, end_preview, end_previews, plan_preview
+from monkey.apply.planning import PlanningResult
+from monkey.apply.previews import check_preview, converge_previews, end_preview, end_previews, plan_preview
 from monkey.apply.world.world import World
 from monkey.cli.commands.apply import ApplyOrder, _apply
+from monkey.cli.render.plan_lines import format_verdict
 from monkey.errors import MonkeyError, PlanError, SweepRefused
 from monkey.plan.commits.refusals import check_refusals
 from monkey.protocol.sweeps.sweep_log import read_sweep
@@ -44,14 +46,14 @@ def write_spec(root: Path, name: str, more: str = "", rates: str = "[1, 2, 3]") 
     (root / "specs" / f"{name}.yaml").write_text(text + more)
 
 
-async def preview(world: World, pull: int, *specs: str) -> PreviewPlan:
+async def preview(world: World, pull: int, *specs: str) -> PlanningResult:
     """Plan and apply previews, as the verb does."""
     made = await plan_preview(world, pull, specs)
-    check_refusals(made.planned.plan)
-    if made.planned.plan.changes:
+    check_refusals(made.plan)
+    if made.plan.changes:
         await world.begin()
-        await execute_plan(world, made.planned.plan, made.planned.wanted, lambda what, done: None)
-    await converge_previews(world, made)
+        await execute_plan(world, made.plan, made.wanted, lambda what, done: None)
+    await converge_previews(world, made.plan)
     return made
 
 
@@ -60,8 +62,8 @@ async def cancelled(world: World) -> dict[str, str | None]:
     return {name: view.state.cancelled for name, view in (await world.reader().read()).sweeps.items()}
 
 
-def rates(made: PreviewPlan) -> dict[str, Sequence[object]]:
-    return {sweep.name: [row["lr"] for _, row in sweep.desired.table.rows()] for sweep in made.planned.plan.sweeps}
+def rates(made: PlanningResult) -> dict[str, Sequence[object]]:
+    return {sweep.name: [row["lr"] for _, row in sweep.desired.table.rows()] for sweep in made.plan.sweeps}
 
 
 def test_each_push_previews_the_same_extremes_and_merged_jobs_are_previewed_no_more(project: Path) -> None:
@@ -70,11 +72,11 @@ def test_each_push_previews_the_same_extremes_and_merged_jobs_are_previewed_no_m
             first = await preview(world, 12)
             assert rates(first) == {"pr-12.small": [1, 3]}
             pen = Pen(world)
-            for job in first.planned.plan.sweeps[0].desired.table.ids:
+            for job in first.plan.sweeps[0].desired.table.ids:
                 await pen.begin(job, "pr-12.small")
                 await pen.end(job, sweep="pr-12.small")
             again = await preview(world, 12)
-            assert rates(again) == {"pr-12.small": [1, 3]} and not again.changes
+            assert rates(again) == {"pr-12.small": [1, 3]} and not again.plan.changes
             merged = (await apply(world)).plan.sweeps[0].jobs
             assert (len(merged.new), dict(merged.elsewhere)) == (1, {"pr-12.small": 2})
             write_spec(project, "small", rates="[1, 2, 3, 4, 5, 6]")
@@ -104,10 +106,11 @@ def test_a_preview_ends_when_its_pull_request_is_closed_and_continues_when_it_is
             assert await end_previews(world, {2}) == [] and await end_preview(world, 1) == []
             assert heads == [(await read_sweep(world.at, world.keys, world.signers, name)).head for name in ends]
             reopened = await preview(world, 12, str(project / "specs/other.yaml"))
-            assert not reopened.closed  # a person's word holds
+            assert not reopened.plan.continued  # a person's word holds
             reopened = await preview(world, 12)
-            assert reopened.closed == ("pr-12.small",) and reopened.changes
-            assert "pull request 12 is open again" in reopened.planned.plan.warnings[0]
+            assert reopened.plan.continued == ("pr-12.small",) and reopened.plan.changes
+            assert format_verdict(reopened.plan) == "Plan: 4 kept; 1 preview continues."
+            assert "pull request 12 is open again" in reopened.plan.warnings[0]
             assert (await cancelled(world))["pr-12.small"] is None
             assert [one.view.state.name for one in await end_preview(world, 2, "too dear")] == [
                 "pr-2.other",
@@ -126,9 +129,9 @@ def test_a_sweep_that_the_pull_request_no_longer_changes_is_previewed_no_longer(
             await preview(world, 13)
             (project / "specs" / "other.yaml").unlink()
             named = await preview(world, 12, str(project / "specs/small.yaml"))
-            assert not named.outdated  # what was not asked about is left alone
+            assert not named.plan.ended  # what was not asked about is left alone
             made = await preview(world, 12)
-            assert made.outdated == ("pr-12.other",) and "no longer previews it" in made.planned.plan.warnings[0]
+            assert made.plan.ended == ("pr-12.other",) and "no longer previews it" in made.plan.warnings[0]
             assert {name for name, why in (await cancelled(world)).items() if why} == {"pr-12.other"}
 
     asyncio.run(main())
@@ -157,9 +160,9 @@ def test_a_branch_of_many_specs_multiplies_no_limit(project: Path) -> None:
             named = await preview(world, 12, spec["b"], spec["c"])
             assert rates(named).keys() == {"pr-12.b"}
             said = "pr-12.c: left out, as a pull request previews at most 2 sweeps at once"
-            assert named.planned.plan.warnings == (said,)
+            assert named.plan.warnings == (said,)
             both = await preview(world, 12)
-            assert rates(both).keys() == {"pr-12.a", "pr-12.b"} and both.outdated == ("pr-12.d",)
+            assert rates(both).keys() == {"pr-12.a", "pr-12.b"} and both.plan.ended == ("pr-12.d",)
             assert rates(await preview(world, 13)).keys() == {"pr-13.a", "pr-13.b"}  # each has its own
 
     asyncio.run(main())
@@ -172,7 +175,7 @@ def test_a_spec_that_may_not_be_previewed_holds_up_no_other(project: Path) -> No
         async with opened(project) as world:
             made = await plan_preview(world, 12, ())
             assert rates(made).keys() == {"pr-12.small"}
-            assert made.planned.plan.warnings[0].startswith("left out: specs/other.yaml: expected no secret but")
+            assert made.plan.warnings[0].startswith("left out: specs/other.yaml: expected no secret but")
             with pytest.raises(PlanError, match="found OTHER"):
                 await plan_preview(world, 12, [str(project / "specs")])
 

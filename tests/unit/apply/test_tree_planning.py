@@ -107,3 +107,37 @@ def test_plan_onto_is_the_plan_after_the_merge(root: Path) -> None:
             assert [sweep.jobs.counts for sweep in onto.sweeps] == [sweep.jobs.counts for sweep in merged.sweeps]
 
     asyncio.run(main())
+
+
+def test_plan_onto_in_a_shallow_clone_says_what_it_cannot_see(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(root)
+    git(root, "commit", "-q", "--allow-empty", "-m", "what a clone of two commits has in common")
+    git(root, "branch", "-f", "main", "feature")
+    write(root, "b", "[1, 2, 3]")
+    commit(root)
+    git(root, "checkout", "-q", "main")
+    write(root, "small", "[7]")
+    commit(root)
+    git(root, "checkout", "-q", "feature")
+
+    def clone(name: str, depth: int) -> Path:
+        there = tmp_path / "clones" / name
+        git(tmp_path, "clone", "-q", "--no-single-branch", f"--depth={depth}", f"file://{root}", str(there))
+        (there / "data").mkdir()
+        (there / "data" / "x").write_text("x")
+        return there
+
+    async def main() -> None:
+        async with opened(clone("one", 1)) as world:
+            with pytest.raises(PlanError) as raised:
+                await plan_merge_result(world, "origin/main")
+            assert raised.value.hint.startswith("this clone is shallow, and may lack the commit at which they parted")
+            monkeypatch.setenv("CI", "true")
+            assert (await plan_merge_result(world, "origin/main")).plan.warnings == ()
+            monkeypatch.delenv("CI")
+        async with opened(clone("two", 2)) as world:
+            assert "this clone is shallow" in (await plan_merge_result(world, "origin/main")).plan.warnings[-1]
+
+    asyncio.run(main())

@@ -50,6 +50,7 @@ class Revision:
     at: str = ""
     force: str = ""
     restores: int = 0
+    plan: str = ""
 
 
 def want(jobs: Iterable[Mapping[str, Any]], recipe: Recipe = RECIPE, **options: Any) -> DesiredSweep:

@@ -11,13 +11,13 @@ from monkey.errors import UnexpectedPlan
 from monkey.plan.change import FleetPlan, Plan
 from monkey.plan.cost import FleetCost, MachineChange
 from monkey.plan.diff import compute_plan
-from monkey.plan.digest import check_plan_digest, compute_plan_digest
+from monkey.plan.digest import check_plan_digest, compute_plan_digest, find_applied_sweeps, is_done
 from monkey.plan.gone_sweeps import GoneSweep
 from monkey.plan.observed import ObservedProject
 from monkey.spec.job.equivalences import Equivalence
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.recipe import SweepSettings
-from tests.unit.plan.making import FILES, grid, seen, want
+from tests.unit.plan.making import FILES, Revision, grid, seen, want
 from tests.unit.plan.sweep_of_ten import CODE, EDITED, JOBS, OLD, WORLD
 
 MORE = grid(lr=[0.01, 0.1, 0.5], seed=range(5))
@@ -163,6 +163,21 @@ def test_other_digest_names_both_and_what_changes() -> None:
         "  sweep b: cancelled, as its spec is gone",
         "  provider local: its machines",
     ]
+
+
+def test_plan_that_was_applied_already_is_done_and_another_is_not() -> None:
+    digest = compute_plan_digest(ADDS)
+    revision = seen(MORE).applied
+    assert isinstance(revision, Revision)
+    there = replace(WORLD, sweeps={"digits": replace(seen(MORE, applied_at=3), applied=replace(revision, plan=digest))})
+    done, more = compute_plan([want(MORE)], there), compute_plan([want(JOBS)], there)
+    assert is_done(done, digest) and find_applied_sweeps(done, digest) == ["digits (revision 3)"]
+    assert not is_done(more, digest) and not is_done(done, "0" * 16), "there is more to do; it was another plan"
+    with pytest.raises(UnexpectedPlan, match="a part of the expected plan was applied already: digits"):
+        check_plan_digest(more, digest)
+    with pytest.raises(UnexpectedPlan, match=r"which changes:\n  nothing \(hint") as raised:
+        check_plan_digest(done, "0" * 16)
+    assert raised.value.hint.startswith("nothing is left to agree to")
 
 
 def test_names_that_are_no_unicode_have_a_digest() -> None:

@@ -49,6 +49,8 @@ STORIES = {
     "a shallow clone": ("edit 2, apply, note, shallow", "unknown"),
     "a shallow clone that is deepened": ("edit 2, apply, note, shallow, in CI", "ahead"),
     "a shallow squash": ("branch pr, edit 2, apply, switch main, note, squash pr, shallow, in CI", "merged"),
+    "a partial squash": ("branch pr, edit 2, apply, switch main, note, squash pr, edit 3, partial", "unknown"),
+    "a partial squash in CI": ("branch pr, edit 2, apply, switch main, squash pr, edit 3, partial, in CI", "merged"),
     "a dirty tree": ("edit 2, write 3, apply, commit", "ahead"),
     "a dirty tree that was never committed": ("branch pr, note, write 2, apply, drop, switch main, note", "apart"),
     "a squash, and nobody knows main": ("forget main, branch pr, edit 2, apply, switch main, note, squash pr", "apart"),
@@ -143,9 +145,9 @@ class Story:
                 self.commit("squashed")
             case "rebase":
                 self.git("cherry-pick", f"main..{word}")
-            case "clone" | "shallow":
-                there, depth = self.root.with_name(verb), ["--depth=1"] if verb == "shallow" else []
-                self.git("clone", "-q", "--single-branch", *depth, f"file://{self.root}", str(there))
+            case "clone" | "shallow" | "partial":
+                there, less = self.root.with_name(verb), {"shallow": ["--depth=1"], "partial": ["--filter=blob:none"]}
+                self.git("clone", "-q", "--single-branch", *less.get(verb, []), f"file://{self.root}", str(there))
                 self.root = there
             case _:
                 raise AssertionError(verb)

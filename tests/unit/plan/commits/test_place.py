@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from monkey.plan.commits.place import (
@@ -29,6 +31,8 @@ OLD, NEW = "a" * 40, "b" * 40
         ("pr", CurrentCommit(NEW, "main", CommitAncestry.NEITHER, "main", has_content=True), "merged"),
         ("pr", CurrentCommit(NEW, "main", CommitAncestry.MISSING, "main", has_content=True), "merged"),
         ("pr", CurrentCommit(NEW, "main", CommitAncestry.NEITHER, "main"), "apart"),
+        ("pr", CurrentCommit(NEW, "main", CommitAncestry.NEITHER, "main", partial=True), "unknown"),
+        ("main", CurrentCommit(NEW, "pr", CommitAncestry.NEITHER, "main", partial=True), "apart"),
         ("pr", CurrentCommit(NEW, "main", CommitAncestry.NEITHER, None, has_content=True), "apart"),
         ("main", CurrentCommit(NEW, "pr", CommitAncestry.NEITHER, "main", has_content=True), "apart"),
         (None, CurrentCommit(NEW, "main", CommitAncestry.NEITHER, "main", has_content=True), "behind"),
@@ -52,6 +56,11 @@ def test_what_is_not_known_stops_nothing() -> None:
 def test_words_say_what_to_do() -> None:
     pr, now = AppliedCommit(OLD, "pr"), CurrentCommit(NEW, "main", CommitAncestry.NEITHER)
     why = explain_place(CommitPlace.APART, pr, now)
-    assert why is not None and "of branch pr, which is not merged" in why.text and "git: {branch: main}" in why.hint
-    why = explain_place(CommitPlace.UNKNOWN, pr, now)
+    assert why is not None and "of branch pr, which is not merged" in why.text
+    assert why.hint.startswith("name the branch that specs are merged into: `git: {branch: main}`"), (
+        "what helps is first"
+    )
+    why = explain_place(CommitPlace.UNKNOWN, pr, replace(now, partial=True))
+    assert why is not None and "partial" in why.text and "--refetch --no-filter" in why.hint
+    why = explain_place(CommitPlace.UNKNOWN, pr, replace(now, shallow=True))
     assert why is not None and "shallow" in why.text and "fetch-depth: 0" in why.hint

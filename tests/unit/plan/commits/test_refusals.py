@@ -48,6 +48,10 @@ def test_what_a_person_cancelled_stays_so_for_ci() -> None:
     assert why is not None and why.line == (
         "stays cancelled by ann: too dear (`monkey resume digits`, or `monkey apply --force REASON`)"
     )
+    (held,) = compute_plan([want(JOBS[:5])], observed, unattended=True).sweeps
+    (opens,) = compute_plan([want(JOBS[:5])], observed).sweeps
+    assert held.notes == ("cancelled (too dear): `monkey resume digits` opens it again",), "no revision will"
+    assert opens.notes == ("cancelled (too dear): a new revision or `monkey resume digits` opens it again",)
     assert refusal(there) is None, "a person's new revision opens it"
     assert refusal(there, unattended=True, force="asked ann") is None
     assert refusal(there, len(JOBS), unattended=True) is None, "nothing changes"

@@ -87,6 +87,7 @@ WRONG: dict[str, list[Any]] = {
     "at": [1.7e9, "yesterday", "0001-01-01", "9999-12-31T23:59:59", "a\nb"],
     "applied": ["x", NAN, INF, -1, 1e15, 10**400, True],
     "force": [0, None],
+    "plan": [0, None],
     "restores": [-1, "1", True],
     "rollback": [0],
     "code_files": [[], {"train.py": 1}],

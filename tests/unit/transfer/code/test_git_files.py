@@ -8,7 +8,13 @@ import pytest
 
 from monkey.errors import PlanError
 from monkey.transfer.code.code_snapshot import read_git_info
-from monkey.transfer.code.git_files import list_files, read_default_branch, read_origin_url, strip_credentials
+from monkey.transfer.code.git_files import (
+    list_files,
+    read_current_branch,
+    read_default_branch,
+    read_origin_url,
+    strip_credentials,
+)
 from tests.unit.transfer.conftest import Git
 
 
@@ -24,12 +30,12 @@ def test_commit_branch_and_dirt(repository: Path, git: Git) -> None:
 
 
 def test_the_default_branch_is_the_remote_s(repository: Path, git: Git, tmp_path: Path) -> None:
-    assert read_default_branch(repository / "lib") == "main"
+    assert read_default_branch(repository / "lib") == "" and read_current_branch(repository / "lib") == "main"
     git(tmp_path, "clone", "-q", str(repository), "clone")
     git(tmp_path / "clone", "checkout", "-qb", "mine")
     assert read_default_branch(tmp_path / "clone") == "main"
     git(repository, "checkout", "-q", "--detach")
-    assert read_default_branch(repository) == read_default_branch(tmp_path) == ""
+    assert read_current_branch(repository) == read_current_branch(tmp_path) == read_default_branch(tmp_path) == ""
     assert read_origin_url(tmp_path / "clone") == str(repository)
     (tmp_path / "clone" / "lib" / "deep").mkdir()
     assert read_origin_url(tmp_path / "clone" / "lib") == read_origin_url(tmp_path) == ""
@@ -96,3 +102,19 @@ def test_saved_plan_is_no_dirt(repository: Path) -> None:
     (repository / "myplan.json").write_text("{}")
     info = read_git_info(repository)
     assert info is not None and info["dirty"]
+
+
+def test_a_clone_that_never_heard_of_the_default_branch_takes_the_likely_one(
+    repository: Path, git: Git, tmp_path: Path
+) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(repository), "clone")
+    git(clone, "remote", "set-head", "origin", "--delete")  # as after the clone of an empty repository
+    git(clone, "config", "init.defaultBranch", "trunk")
+    assert read_default_branch(clone) == "main", "the only one"
+    for name, expected in (("feature", "main"), ("trunk", "trunk")):
+        git(repository, "branch", name)
+        git(clone, "fetch", "-q")
+        assert read_default_branch(clone) == expected
+    git(clone, "config", "remote.origin.fetch", "+refs/heads/feature:refs/remotes/origin/feature")
+    assert read_default_branch(clone) == "", "it was never told of the others"
