@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("gitea"), pytest.mark.needs("a
 
 PLAN = "<!-- monkey:plan:shop -->"
 ASKED = "<!-- monkey:apply:shop -->"
-RESULTS = "<!-- monkey:results:sweep -->"
+RESULTS = "<!-- monkey:results:shop:sweep -->"
 #: What act prints as `apply --detach` has returned, and as `notify` begins.
 NOTIFY = "Run Main Notify"
 #: Seconds that the job of the sweep `other` takes: it runs all the while.

@@ -17,7 +17,7 @@ import pytest
 from tests import services
 from tests.acceptance.lab_site import LabSite
 from tests.acceptance.shop import until
-from tests.acceptance.test_gitea_story import write_wheel
+from tests.acceptance.gitea_story import write_wheel
 from tests.forges.gitlab_project import BRANCH, GitLabProject
 from tests.forges.gitlab_runner import CiVariable, GitLabRunner, PipelineRun
 from tests.host_root import USER
@@ -25,7 +25,7 @@ from tests.trusting import trust
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("gitlab-ci-local"), pytest.mark.needs("moto")]
 
-PLAN, RESULTS = "<!-- monkey:plan:shop -->", "<!-- monkey:results:sweep -->"
+PLAN, RESULTS = "<!-- monkey:plan:shop -->", "<!-- monkey:results:shop:sweep -->"
 #: Users of the project's two access tokens.
 PLANNER, APPLIER = "project_7_bot_0f3a", "project_7_bot_77aa"
 #: Makes environments that share one pip: a second instead of four.

@@ -17,7 +17,7 @@ from tests.forges.gitea import Gitea
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("gitea")]
 
-MARK = "<!-- monkey:results:sweep -->"
+MARK = "<!-- monkey:results:shop:sweep -->"
 #: Kills of `monkey notify`, one at each request and again.
 KILLS = 20
 

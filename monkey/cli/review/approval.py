@@ -16,8 +16,8 @@ def format_status(digest: str, summary: str) -> str:
     return f"{digest} {summary}"
 
 
-def read_approved_digest(forge: Forge, commit: str) -> str | None:
+def read_approved_digest(forge: Forge, commit: str, context: str = PLAN_STATUS) -> str | None:
     """Return the digest of the plan that the commit's status has; None where no plan of ours succeeded there."""
-    status = forge.read_status(commit, PLAN_STATUS)
+    status = forge.read_status(commit, context)
     found = _DIGEST.match(status.text) if status is not None and status.state == "success" else None
     return found[1] if found else None

@@ -16,7 +16,7 @@ import click
 
 from monkey.apply.planning import PlanningResult, make_plan
 from monkey.apply.world.world import World
-from monkey.cli.review.approval import APPLY_STATUS, read_approved_digest
+from monkey.cli.review.approval import APPLY_STATUS, PLAN_STATUS, read_approved_digest
 from monkey.cli.review.harm import find_harm
 from monkey.cli.review.pull_review import PullReview, open_apply_review
 from monkey.errors import ConcurrentApply, MonkeyError
@@ -160,7 +160,8 @@ def _open_apply() -> Iterator[ApprovedApply]:
             f"--approved reads from a pull request what was agreed to, and {review.lacks}",
             hint="`monkey apply` by hand; or `--yes`, which agrees to all",
         )
-    agreed = None if review.pull is None else read_approved_digest(forge, review.pull.commit)
+    context = review.name_status(PLAN_STATUS)
+    agreed = None if review.pull is None else read_approved_digest(forge, review.pull.commit, context)
     try:
         yield ApprovedApply(review, forge, agreed)
     except MonkeyError as exc:

@@ -13,6 +13,8 @@ import click
 from monkey.ci_run import CiRun, read_ci_run
 from monkey.forge.forge_port import Forge, PullRequest, StatusState
 from monkey.forge.secret_text import mask_secrets
+from monkey.spec.project.project import find_root
+from monkey.transfer.code.git_files import find_work_tree
 
 #: Where GitHub, Gitea and Forgejo name a file whose Markdown is shown with the run.
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -29,6 +31,8 @@ class PullReview:
     lacks: str = ""
     #: The pull request; None: it is not known yet, and the run's number names it.
     pull: PullRequest | None = None
+    #: The project's directory in the repository, "" for all of it: each project has statuses of its own.
+    directory: str = ""
 
     def write(self, key: str, text: str) -> None:
         """Write the comment `key`; where there is no pull request to write to, say why, and write the run's summary.
@@ -46,10 +50,14 @@ class PullReview:
             click.echo("no comment was written: the pull request has a newer commit", err=True)
 
     def set_status(self, context: str, state: StatusState, text: str) -> None:
-        """Set the status of the run's commit."""
+        """Set the project's status of the run's commit."""
         if self.forge is not None:
             said = mask_secrets(text, self.environ)
-            self.forge.set_status(self.run.commit, context, state, said, self.run.url)
+            self.forge.set_status(self.run.commit, self.name_status(context), state, said, self.run.url)
+
+    def name_status(self, context: str) -> str:
+        """Return a status's context as the project has it: "monkey/plan", or "monkey/plan/DIRECTORY" below the top."""
+        return f"{context}/{self.directory}" if self.directory else context
 
     def _is_newest(self, forge: Forge, number: int) -> bool:
         """Is our commit the pull request's head? A late run of an older one must not replace the newer's comment."""
@@ -93,7 +101,14 @@ def _open_review(environ: Mapping[str, str]) -> PullReview:
         return PullReview(run, environ, lacks="the pull request is of a fork, whose runs may not write")
     forge = open_forge(run, environ)
     names = " or ".join((*TOKENS[run.forge], MONKEY_TOKEN))
-    return PullReview(run, environ, forge, "" if forge else f"no token is here; set {names} in this step's `env:`")
+    lacks = "" if forge else f"no token is here; set {names} in this step's `env:`"
+    return PullReview(run, environ, forge, lacks, directory=_find_directory(Path.cwd()))
+
+
+def _find_directory(start: Path) -> str:
+    """Return the directory of the project around `start`, from the top of its work tree; "" for the top itself."""
+    root, top = find_root(start).resolve(), find_work_tree(start)
+    return "" if top is None or root == top else root.relative_to(top).as_posix()
 
 
 def _append_summary(environ: Mapping[str, str], text: str) -> None:

@@ -56,8 +56,9 @@ async def write_end_comment(
         return ""
     await note_author(store, keys, name, way, await call(forge.name_author))
     text, known = _write_report(news), await list_authors(store, keys, name, way)
+    key = f"results:{keys.project}:{name}"  # two projects of a repository may have sweeps of one name
     while True:
-        url = await call(forge.write_comment, pull.number, f"results:{name}", text, known)
+        url = await call(forge.write_comment, pull.number, key, text, known)
         # Who came in between may not have seen ours, nor we theirs: one of the two has to go.
         if (now := await list_authors(store, keys, name, way)) <= known:
             return url

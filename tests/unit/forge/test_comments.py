@@ -12,7 +12,7 @@ from monkey.forge.comments import PostedComment, cut_comment, make_marker, write
     ("key", "marker"),
     [
         ("plan:digits", "<!-- monkey:plan:digits -->"),
-        ("results:pr-12.lr_x", "<!-- monkey:results:pr-12.lr_x -->"),
+        ("results:lab:pr-12.lr_x", "<!-- monkey:results:lab:pr-12.lr_x -->"),
         ("a-->b", "<!-- monkey:a%2D%2D%3Eb -->"),
         ("a b\n", "<!-- monkey:a%20b%0A -->"),
     ],

@@ -100,7 +100,12 @@ def test_the_comment_and_the_statuses_are_those_of_monkey_notify(tmp_path: Path,
 
 def test_a_comment_that_a_stranger_planted_is_not_taken_for_ours(tmp_path: Path, double: GitHubDouble) -> None:
     number = double.open_pull("change", LATER)
-    planted = {"id": 1, "body": "<!-- monkey:results:small -->\nlies", "user": {"login": "mallory"}, "html_url": "u"}
+    planted = {
+        "id": 1,
+        "body": "<!-- monkey:results:test:small -->\nlies",
+        "user": {"login": "mallory"},
+        "html_url": "u",
+    }
     double.pulls[number].comments[1] = planted
 
     async def check(world: World, notice: Notice) -> None:

@@ -97,6 +97,9 @@ def test_an_end_is_commented_once_and_then_nothing_is_sent(tmp_path: Path, doubl
         await end_all(world, ClaimEnd.FAILED)
         assert list((await publish_news(world, forge, REPOSITORY)).comments) == ["small"]
         [comment] = double.pulls[number].comments.values()
+        assert comment["body"].startswith("<!-- monkey:results:test:small -->"), (
+            "another project may have a `small`, too"
+        )
         assert "sweep `small` has failed" in comment["body"] and TOKEN not in comment["body"]
         assert statuses(double)[-1] == statuses(double, LATER)[-1] == ("failure", "3 failed")
         asked = len(double.asked)
