@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests import services
+from tests.acceptance.gitea_story import write_wheel
 from tests.acceptance.lab_site import LabSite
 from tests.acceptance.shop import until
-from tests.acceptance.gitea_story import write_wheel
 from tests.forges.gitlab_project import BRANCH, GitLabProject
 from tests.forges.gitlab_runner import CiVariable, GitLabRunner, PipelineRun
 from tests.host_root import USER

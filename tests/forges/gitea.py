@@ -217,11 +217,6 @@ class GiteaRepository:
         asked = {"head": branch, "base": "main", "title": title}
         return int(self.api("POST", "/pulls", asked, token)["number"])
 
-    def fork(self, person: Person) -> GiteaRepository:
-        """Make a fork of it for a user."""
-        self.api("POST", "/forks", {}, person.token)
-        return GiteaRepository(self.server, person, f"{person.name}/{self.name.partition('/')[2]}")
-
     def open_fork_pull(self, fork: GiteaRepository, branch: str) -> int:
         """Open a pull request from a fork's branch to main; return its number."""
         body = {"head": f"{fork.owner.name}:{branch}", "base": "main", "title": "a fork's change"}
