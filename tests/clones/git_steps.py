@@ -12,7 +12,8 @@ from pathlib import Path
 from tests.clones.person import Person, VerbServer
 from tests.clones.second_reader import MAIN, PROJECT, read_wanted
 
-NAMES, VALUES = ("a", "b", "c"), range(12)
+#: Few values: what was before comes again, and must not be taken for the same plan.
+NAMES, VALUES = ("a", "b", "c"), (3, 7, 9)
 
 
 def write_spec(root: Path, name: str, values: list[int], retries: int) -> None:
@@ -36,8 +37,7 @@ class GitSteps:
         (first.root / ".gitignore").write_text(".monkey/\n")
         (first.root / "monkey.yaml").write_text(f"project: {PROJECT}\nstore: {self.store}\n")
         for name in NAMES:
-            (first.root / f"{name}.sh").write_text("# 0\n")
-            write_spec(first.root, name, [3, 7], 0)
+            self._begin_spec(first.root, name)
         self._commit(first, "three specs")
         first.git("push", "-q", "-u", "origin", MAIN)
         first.git("remote", "set-head", "origin", MAIN)
@@ -59,13 +59,19 @@ class GitSteps:
             return all(len({*want.values}) == len(want.values) for want in read_wanted(person.root).values())
         return False
 
+    def _begin_spec(self, root: Path, name: str) -> None:
+        (root / f"{name}.sh").write_text("# 0\n")
+        write_spec(root, name, [3, 7], 0)
+
     def _step_edit(self, person: Person) -> None:
         name, there = self.dice.choice(NAMES), read_wanted(person.root)
-        path, what = person.root / "specs" / f"{name}.yaml", self.dice.choice("++++--rrcx")
+        path, what = person.root / "specs" / f"{name}.yaml", self.dice.choice("++++--rcxbbb")
         if name not in there:
             write_spec(person.root, name, self.dice.sample(VALUES, 2), 0)
         elif what == "x" and len(there) > 1:
             path.unlink()
+        elif what == "b":  # back to where all began
+            self._begin_spec(person.root, name)
         elif what == "c":
             (person.root / f"{name}.sh").write_text(f"# {self.dice.randrange(3)}\n")
         elif what == "r":
