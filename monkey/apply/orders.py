@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -106,18 +106,20 @@ async def retry_jobs(
     name: str,
     jobs: Collection[str] = (),
     *,
+    choose: Callable[[SweepView], Sequence[str]] | None = None,
     stopped: bool = False,
     agree: Agree = refuse_cost,
     say: Say = say_nothing,
 ) -> OrderOutcome:
     """Retry jobs that failed, or met a condition of `stop_when`, with a fresh count of attempts. Raises NotFound.
 
-    `jobs` are the beginnings of job ids. Without them, all failed jobs are retried, and with `stopped` also those that
-    met a condition. A cancelled sweep continues; a paused one waits for `resume_sweep`. Where that costs, `agree` must
-    consent.
+    `jobs` are the beginnings of job ids; `choose` chooses failed jobs instead. Without either, all failed jobs are
+    retried, and with `stopped` also those that met a condition. A cancelled sweep continues; a paused one waits for
+    `resume_sweep`. Where that costs, `agree` must consent.
     """
     view = find_sweep(await world.reader().read(), name)
-    chosen = [_ended(view, job) for job in jobs] or [job for job in view.ids if _again(view, job, stopped=stopped)]
+    chosen = choose(view) if choose else [_ended(view, job) for job in jobs]
+    chosen = chosen or [job for job in view.ids if _again(view, job, stopped=stopped)]
     if not chosen:
         return OrderOutcome(view, changed=False)
     if not view.state.paused:

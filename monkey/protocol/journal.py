@@ -37,14 +37,14 @@ class JournalRecord(NamedTuple):
     #: Seconds that it ran, and when it ended (the agent's wall clock, since the epoch).
     seconds: float
     at: float
-    #: Whatever else is not empty: exit_code, reason, metrics, outputs, outputs_at, log_tail, met, usage, before, out,
-    #: agent.
+    #: Whatever else is not empty: exit_code, reason, metrics, outputs, outputs_at, log_tail, met, usage, before, out;
+    #: agent, where that is not the agent of the journal.
     extra: dict[str, Any]
 
 
-def make_record(job: str, k: int, end: EndEntry) -> JournalRecord:
-    """Make the record of an end entry."""
-    extra: dict[str, Any] = {}
+def make_record(job: str, k: int, end: EndEntry, writer: str | None = None) -> JournalRecord:
+    """Make the record of an end entry; `writer`: the agent in whose journal it is to be, if not the end's own."""
+    extra: dict[str, Any] = {} if writer in (None, end.agent) else {"agent": end.agent}
     if end.exit_code:
         extra["exit_code"] = end.exit_code
     for name in ("reason", "metrics", "outputs", "outputs_at", "log_tail", "met", "usage", "before"):
@@ -85,6 +85,8 @@ class JournalBlock:
     at: list[float] = field(default_factory=list)
     #: Row to what else is known of it.
     extra: dict[int, dict[str, Any]] = field(default_factory=dict)
+    # Not stored: whose journal it is, which the block's key says. "" where it has records of several agents.
+    agent = ""
 
     def __len__(self) -> int:
         return len(self.jobs)

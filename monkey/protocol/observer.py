@@ -55,6 +55,11 @@ class JournalIndex:
         found = self._newest.get(job)
         return found[0].row(found[1]) if found else None
 
+    def find_agent(self, job: str) -> str:
+        """Return the agent of the attempt that the newest record of the job is of; "" where that is not known."""
+        block, row = self._newest.get(job, (None, 0))
+        return (block.extra.get(row, {}).get("agent") or block.agent) if block else ""
+
     def tally(self, job: str) -> LogTally | None:
         """Return what the journals say the job's log amounts to; None where they say nothing."""
         if job in self.succeeded:
@@ -111,6 +116,7 @@ class JournalIndex:
                 self._take(decode_beat(agent, item.key, data))
             elif parse_number(name):
                 block = JournalBlock.decode(item.key, data)
+                block.agent = agent
                 if self.lean:
                     _thin(block.extra)
                 self.add(block)
@@ -134,6 +140,7 @@ class JournalIndex:
         block = self._open.get(beat.agent)
         if before is None or block is None or before.sealed != beat.sealed:
             block = self._open[beat.agent] = JournalBlock()
+            block.agent = beat.agent
         start = len(block)
         if self.lean:
             _thin(beat.block.extra)

@@ -1,12 +1,20 @@
-"""Failed jobs, sorted as a person would: those whose reason and last line say the same are of one kind."""
+"""Failed jobs, sorted as a person would: those whose reason and last line say the same are of one kind.
+
+A kind is known by its signature: six hex digits, the same on every machine and in every sweep.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Protocol
 
+from monkey.errors import NotFound
 from monkey.protocol.status.store_snapshot import JobState, JobView, SweepView
+from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ParameterValue
 
 #: Begins the reason of an attempt that ended by itself: only then is the last line of its log about the failure.
@@ -23,14 +31,38 @@ _VARYING = (
 COMPARED = 300
 #: Characters from which on a parameter's value is known for one where it stands in a line.
 TELLING = 3
+#: Hex digits of a signature: few to type, and two kinds of one sweep hardly ever share them.
+SIGNATURE_DIGITS = 6
+#: Signatures that an error names.
+_NAMED = 5
+
+
+class EndedJob(Protocol):
+    """What a signature is made of; `JobView` is one."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def exit_code(self) -> int | None: ...
+    @property
+    def log_tail(self) -> Sequence[str]: ...
 
 
 @dataclass
 class FailureKind:
     """Failures that a person would call the same."""
 
+    signature: str
     first: JobView
-    count: int = 0
+    #: In the spec's order.
+    jobs: list[str] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many jobs failed so."""
+        return len(self.jobs)
 
 
 def normalize_failure(text: str, parameters: Mapping[str, ParameterValue] | None = None) -> str:
@@ -38,30 +70,52 @@ def normalize_failure(text: str, parameters: Mapping[str, ParameterValue] | None
     for value in (parameters or {}).values():
         if isinstance(value, str) and len(value) >= TELLING and value in text:
             text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "#", text)
+    return _replace_varying(text)
+
+
+# Of very many jobs, most fail with one of a few texts.
+@lru_cache(maxsize=1024)
+def _replace_varying(text: str) -> str:
     for pattern in _VARYING:
         text = pattern.sub("#", text)
     return text
 
 
-def find_last_line(job: JobView) -> str:
+def sign_failure(job: EndedJob, parameters: Mapping[str, ParameterValue]) -> str:
+    """Return the signature of a failed job; "" for one that did not fail."""
+    if job.state != JobState.FAILED:
+        return ""
+    said = [job.exit_code, normalize_failure(job.reason or ""), normalize_failure(find_last_line(job), parameters)]
+    # What is no text of any encoding (a lone surrogate) has a signature, too.
+    return hashlib.sha256(dump_canonical_json(said).encode(errors="replace")).hexdigest()[:SIGNATURE_DIGITS]
+
+
+def find_last_line(job: EndedJob) -> str:
     """Return the last line that a job wrote before it failed by itself; "" where that says nothing of the failure."""
-    if job.state is not JobState.FAILED or not (job.reason or _EXIT).startswith(_EXIT):
+    if job.state != JobState.FAILED or not (job.reason or _EXIT).startswith(_EXIT):
         return ""
     return next((line.strip()[:COMPARED] for line in reversed(job.log_tail) if line.strip()), "")
 
 
 def group_failures(view: SweepView) -> list[FailureKind]:
     """Return the kinds of failure of a sweep, the commonest first."""
-    kinds: dict[tuple[int | None, str, str], FailureKind] = {}
+    kinds: dict[str, FailureKind] = {}
     revision = view.state.revision
     for job in view.ids:
         if revision is not None and view.where(job) is JobState.FAILED:
             seen = view.view(job)
-            parameters = revision.table.parameters(revision.rows[job])
-            key = (
-                seen.exit_code,
-                normalize_failure(seen.reason or ""),
-                normalize_failure(find_last_line(seen), parameters),
-            )
-            kinds.setdefault(key, FailureKind(seen)).count += 1
+            signature = sign_failure(seen, revision.table.parameters(revision.rows[job]))
+            kinds.setdefault(signature, FailureKind(signature, seen)).jobs.append(job)
     return sorted(kinds.values(), key=lambda kind: -kind.count)
+
+
+def select_failures(view: SweepView, signature: str) -> list[str]:
+    """Return the jobs that failed with this signature. Raises NotFound, naming the signatures that there are."""
+    kinds = {kind.signature: kind.jobs for kind in group_failures(view)}
+    if signature not in kinds:
+        there = ", ".join(f"{name} ({len(jobs):,})" for name, jobs in list(kinds.items())[:_NAMED]) or "none"
+        raise NotFound(
+            f"no job of {view.state.name!r} failed with signature {signature!r}; signatures there: {there}",
+            hint=f"`monkey status {view.state.name}` shows failures with their signatures",
+        )
+    return kinds[signature]

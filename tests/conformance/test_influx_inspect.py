@@ -8,7 +8,7 @@ from typing import Any
 
 from monkey.apply.inspect.doctor_checks import _influx
 from monkey.metrics.influx.influx_check import inspect_influx
-from monkey.protocol.status.agent_views import JobState, JobView
+from monkey.protocol.status.job_view import JobState, JobView
 from monkey.spec.project.influx_settings import parse_influx_settings
 from tests import influx
 from tests.loops import Run

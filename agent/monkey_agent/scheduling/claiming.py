@@ -156,7 +156,7 @@ class JobPicker:
             return
         known = self._observer.record(job)
         if known is None or known.k < log.head:
-            self.journal(make_record(job, log.head, tail))
+            self.journal(make_record(job, log.head, tail, self._observer.me))
 
     async def _take(self, candidates: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
         checkpoint = await self._checkpoint(job, log.tail)

@@ -14,7 +14,8 @@ from monkey.cli.session import complete_sweep_names, json_option, run_in_world
 from monkey.cli.terminal.text import dump_json
 from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.layout import Keys
-from monkey.protocol.status.agent_views import JobView, SweepView
+from monkey.protocol.status.agent_views import SweepView
+from monkey.protocol.status.job_view import JobView
 from monkey.results.export import format_results_csv, serialize_row
 from monkey.results.result_rows import Results, filter_results, gather_results
 from monkey.transfer.download import Download, DownloadFile, DownloadResult, check_path

@@ -20,7 +20,8 @@ from monkey.cli.render.list_tables import (
 )
 from monkey.cli.session import complete_sweep_names, json_option, print_pieces, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, join_lines
-from monkey.protocol.status.agent_views import JobState, SweepView
+from monkey.protocol.status.agent_views import SweepView
+from monkey.protocol.status.job_view import JobState
 from monkey.results.export import format_json_rows
 
 

@@ -10,6 +10,7 @@ from monkey.cli.render.parameter_text import find_job_parameters, format_paramet
 from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, format_plural
 from monkey.plan.advice import suggest_next_step
 from monkey.protocol.status.store_snapshot import JobState, JobView
+from monkey.results.causes.spec_offer import explain_failures, suggest_change
 from monkey.results.failure_kinds import FailureKind, find_last_line, group_failures
 
 #: Kinds of failure that are shown; the rest are counted.
@@ -25,7 +26,7 @@ def format_failures(one: SweepProgress, to: Terminal) -> list[str]:
     kinds = group_failures(one.view)
     lines: list[str] = []
     for kind in kinds[:_MAX_KINDS]:
-        lines += ["", *_told(one, kind, to)]
+        lines += ["", *_told(one, kind, to), *_explain(one, kind, to)]
     if rest := kinds[_MAX_KINDS:]:
         count = format_plural(sum(kind.count for kind in rest), "more job")
         lines += ["", f"… and {count} failed: {_in_short(rest)}. {_listing(one)} shows each."]
@@ -62,8 +63,19 @@ def _told(one: SweepProgress, kind: FailureKind, to: Terminal) -> list[str]:
     told = format_parameters(find_job_parameters(one.view, kind.first.job))
     who = f"{told}; job {kind.first.job}" if told else f"job {kind.first.job}"
     which = who if kind.count == 1 else f"the first: {who}"
-    head = to.paint(f"{format_plural(kind.count, 'job')} failed: {_reason(kind.first)}", "red") + f" ({which})"
+    failed = f"{format_plural(kind.count, 'job')} failed: {_reason(kind.first)}"
+    head = to.paint(failed, "red") + f" ({which}; signature {kind.signature})"
     return [head, *(_quoted(line, to) for line in kind.first.log_tail[-LOG_LINES:])]
+
+
+def _explain(one: SweepProgress, kind: FailureKind, to: Terminal) -> list[str]:
+    """Return the rule that separates these failures from what did not fail, and what of the spec would heed it."""
+    rule = explain_failures(one.view, kind)
+    diff = suggest_change(one.view, kind, rule)
+    lines = [f"  {to.paint(flatten_text(str(rule)), 'yellow')}"] if rule else []
+    if diff:
+        lines += ["  a change of the spec that would spare such jobs:", *(f"    {flatten_text(line)}" for line in diff)]
+    return lines
 
 
 def _quoted(line: str, to: Terminal) -> str:

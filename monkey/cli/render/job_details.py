@@ -29,6 +29,9 @@ from monkey.plan.text.describe import describe_jobs
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
+from monkey.results.causes.failure_report import serialize_failures
+from monkey.results.causes.spec_offer import explain_failures
+from monkey.results.failure_kinds import FailureKind, find_last_line, group_failures, sign_failure
 from monkey.spec.command.command import CommandError, compile_command
 from monkey.spec.job.recipe import JobResources, SweepSettings
 
@@ -58,10 +61,12 @@ def format_job_details(
         ("job", job),
         ("sweep", view.state.name + (f" (shared with {', '.join(seen.shared)})" if seen.shared else "")),
         ("state", reason if seen.state == "cancelled" else state),
+        ("signature", sign_failure(seen, parameters)),
         ("parameters", format_parameters(parameters)),
         ("command", _command(revision.recipe.command, parameters)),
         ("adopts", revision.adopted.get(job, "")),
         ("agent", seen.agent or ""),
+        ("host", seen.host),
         ("time", format_elapsed(seen.seconds)),
         ("files", files if seen.attempt else ""),
     ]
@@ -133,7 +138,18 @@ def format_sweep_details(view: SweepView, snapshot: StoreSnapshot, to: Terminal)
     ]
     matrix = describe_jobs(revision.table, range(len(revision.table)))
     lines = _facts(facts, to) + _part("matrix", [flatten_text(line) for line in matrix], to)
+    lines += _part(
+        "failures", [line for kind in group_failures(view)[:_MAX_FILES] for line in _failure(view, kind)], to
+    )
     return lines + _part("code", _some(map(flatten_text, sorted(revision.code_files))), to)
+
+
+def _failure(view: SweepView, kind: FailureKind) -> list[str]:
+    """Return a kind of failure in a line, and the rule that separates it in another."""
+    said = ": ".join(filter(None, (kind.first.reason or "no reason was recorded", find_last_line(kind.first))))
+    rule = explain_failures(view, kind)
+    lines = [f"{kind.signature}  {format_plural(kind.count, 'job')}: {said}", *([f"        {rule}"] if rule else [])]
+    return [flatten_text(line) for line in lines]
 
 
 def _commit(git: dict[str, Any] | None) -> str:
@@ -180,7 +196,7 @@ def serialize_job_details(
     assert revision is not None  # the job was found in it
     seen, parameters = view.view(job), revision.table.parameters(revision.rows[job])
     more = {"attempts": serialize_attempts(found), "facts": serialize_facts(came_from), "log_tail": seen.log_tail}
-    return {**serialize_job(view, seen, parameters), **more}
+    return {**serialize_job(view, seen, parameters), "signature": sign_failure(seen, parameters), **more}
 
 
 def serialize_sweep_details(view: SweepView) -> dict[str, Any]:
@@ -193,4 +209,5 @@ def serialize_sweep_details(view: SweepView) -> dict[str, Any]:
         "settings": revision.settings.to_json(),
         "code_files": revision.code_files,
         "spec": revision.spec_text,
+        "failures": serialize_failures(view),
     }

@@ -67,6 +67,7 @@ def serialize_job(view: SweepView, job: JobView, parameters: dict[str, Parameter
         "claim": job.attempt,
         "failures": job.failures,
         "agent": job.agent,
+        "host": job.host,
         "ran_for": job.sweep,
         "shared": list(job.shared),
         "exit_code": job.exit_code,

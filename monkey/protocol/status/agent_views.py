@@ -1,74 +1,23 @@
-"""What is known of sweeps, jobs and agents, as people ask for it. Made by `snapshot`; nothing here reads the store."""
+"""What is known of sweeps and agents, as people ask for it. Made by `snapshot`; nothing here reads the store."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from typing import Any
 
 from monkey.protocol.entry_log import LogTally
-from monkey.protocol.journal import LOST, SAVED, JournalRecord
 from monkey.protocol.layout import Keys
 from monkey.protocol.observer import JournalIndex
+from monkey.protocol.status.job_view import JobState, JobView, add_lost, add_record, add_running, extract_host
 from monkey.protocol.status.running_job import RunningJob
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.protocol.sweeps.verdicts import Verdict, find_stop_position, judge_job
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 
-
-class JobState(StrEnum):
-    """Where a job stands, for a sweep."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    FROZEN = "frozen"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    PAUSED = "paused"
-    #: By `stop_when`: it met a condition, or its sweep reached its goal before it ended.
-    STOPPED = "stopped"
-    #: Its sweep has expired, or is about to, and it is not final.
-    EXPIRED = "expired"
-
-
 _LEFT = (JobState.QUEUED, JobState.RUNNING, JobState.FROZEN, JobState.PAUSED, JobState.EXPIRED)
-
-
-@dataclass(slots=True)  # not frozen: results make a hundred thousand at once, and each would take twice as long
-class JobView:
-    """One job, as a sweep sees it."""
-
-    job: str
-    state: JobState
-    #: Position of its newest claim in its log (names its directory of outputs); 0 if it never began.
-    attempt: int = 0
-    number: int = 0  # of that attempt, as MONKEY_ATTEMPT has it
-    #: Failed attempts that are known.
-    failures: int = 0
-    agent: str | None = None
-    #: The sweep under whose settings it runs or ran.
-    sweep: str | None = None
-    #: Other sweeps whose newest revision has the job too.
-    shared: tuple[str, ...] = ()
-    exit_code: int | None = None
-    reason: str | None = None
-    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: Seconds that all attempts ran; wall clocks of the begin and end of the newest.
-    seconds: float | None = None
-    started: float | None = None
-    ended: float | None = None
-    log_tail: list[str] = field(default_factory=list)
-    outputs: dict[str, str] = field(default_factory=dict)
-    #: Of these, the files that an earlier attempt left: path to the position of its claim.
-    outputs_at: dict[str, int] = field(default_factory=dict)
-    #: What it used of its machine, so far if it runs, as `monkey.metrics.usage` has it.
-    usage: dict[str, float] = field(default_factory=dict)
-    #: It is stopped because it met a goal of its sweep: as good as succeeded.
-    goal: bool = False
 
 
 @dataclass(frozen=True)
@@ -191,6 +140,13 @@ class SweepView:
         source = revision.adopted.get(job.job, job.job) if revision else job.job
         return f"{keys.out(source, job.outputs_at.get(path, job.attempt))}outputs/{path}"
 
+    def find_host(self, job: str) -> str:
+        """Return the machine of the job's newest attempt; "" while that is not known."""
+        revision = self.state.revision
+        told = revision.adopted.get(job, job) if revision else job
+        running = self._running.get(told) or self._left.get(told)
+        return extract_host(running.agent if running else self._index.find_agent(told))
+
     def _met_goal(self, met: StopEvidence | None) -> bool:
         revision = self.state.revision
         rule = find_met_rule(revision.settings.stop_when, met) if revision and met else None
@@ -227,55 +183,22 @@ class SweepView:
         revision = self.state.revision
         told = revision.adopted.get(job, job) if revision else job
         record, running = self._index.record(told), self._running.get(told)
-        view = JobView(job, self.where(job))
+        view = JobView(job, self.where(job), host=self.find_host(job))
         if self._others:
             view.shared = tuple(s.name for s in self._others if s.wants(job))
         tally = self._index.tally(told) if told not in self._index.succeeded else None
         if tally:
             view.failures = len(tally.failed_at)
         if record:
-            _show_record(view, record)
+            add_record(view, record)
         if running:
-            _show_running(view, running)
+            add_running(view, running)
         elif lost := self._left.get(told):
-            _show_lost(view, lost)
+            add_lost(view, lost)
         elif view.state is JobState.STOPPED and record and tally:
             # Of the attempt that the rest is about: another sweep may have had the job tried again since.
             view.goal = self._met_goal(tally.stopped.get(record.k))
         return view
-
-
-def _show_record(view: JobView, record: JournalRecord) -> None:
-    """Add what the end of its newest attempt tells."""
-    extra = record.extra
-    view.attempt = extra.get("out", record.k if record.outcome in (LOST, SAVED) else record.k - 1)
-    view.sweep, view.ended, view.number = record.sweep, record.at, 1
-    view.seconds = round(record.seconds + extra.get("before", 0.0), 3)
-    view.started = record.at - record.seconds
-    for name, value in extra.items():
-        if name in _EXTRA:
-            setattr(view, name, value)
-    view.exit_code = extra.get("exit_code", 0 if record.outcome == "s" else None)
-
-
-def _show_running(view: JobView, running: RunningJob) -> None:
-    """Put what a heartbeat tells of the attempt in hand in place of the attempt before."""
-    view.attempt, view.agent, view.sweep, view.started = running.k, running.agent, running.sweep or None, running.began
-    if running.metrics is not None:  # else it is prepared: earlier attempts left what there is
-        view.metrics = running.metrics
-    view.usage, view.number = running.usage, running.number
-    view.seconds = view.ended = view.exit_code = view.reason = None
-
-
-def _show_lost(view: JobView, lost: RunningJob) -> None:
-    """Add what the last heartbeat of a lost agent tells, until another agent claims the job."""
-    earlier = view.seconds or 0.0
-    _show_running(view, lost)
-    view.reason = "its agent was lost"
-    view.seconds = None if lost.began is None else round(earlier + max(0.0, lost.told - lost.began), 3)
-
-
-_EXTRA = {"number", "reason", "metrics", "outputs", "outputs_at", "log_tail", "usage", "agent"}
 
 
 class _Jobs(Mapping[str, JobView]):

@@ -14,7 +14,8 @@ from monkey.protocol.heartbeat import TAKE, Heartbeat
 from monkey.protocol.journal import make_record
 from monkey.protocol.layout import Keys, is_agent_name
 from monkey.protocol.observer import JournalIndex
-from monkey.protocol.status.agent_views import AgentView, JobState, JobView, SweepView
+from monkey.protocol.status.agent_views import AgentView, SweepView
+from monkey.protocol.status.job_view import JobState, JobView
 from monkey.protocol.status.running_job import RunningJob
 from monkey.protocol.sweeps.queue_markers import FleetQueue, read_queue
 from monkey.protocol.sweeps.sweep_log import list_sweeps, read_sweep
@@ -213,7 +214,7 @@ class SnapshotReader:
         await log.refresh(self._store)
         for k, entry in enumerate(log.entries, 1):
             if isinstance(entry, EndEntry):
-                self._index.note(make_record(job, k, entry))
+                self._index.note(make_record(job, k, entry, writer=""))
             elif isinstance(entry, TornEntry):
                 self._torn.add(entry.key)
 

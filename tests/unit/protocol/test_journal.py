@@ -179,3 +179,9 @@ def test_a_record_says_what_its_end_says() -> None:
     assert make_record(job(1), 2, end) == JournalRecord(
         job(1), 2, "f", "digits", 2.0, 1e9, {"exit_code": 3, "reason": "exit code 3", "log_tail": ["boom"]}
     )
+
+
+def test_an_end_in_another_agents_journal_names_its_agent() -> None:
+    end = EndEntry(ClaimEnd.FAILED, "f/gpu3/b", 1, out=1)
+    assert make_record(job(1), 2, end, "f/gpu3/b").extra == make_record(job(1), 2, end).extra == {}
+    assert make_record(job(1), 2, end, "f/other/b").extra == {"agent": "f/gpu3/b"}

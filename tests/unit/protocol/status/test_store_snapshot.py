@@ -67,6 +67,7 @@ def test_a_heartbeat_that_is_older_than_the_jobs_end_does_not_make_it_run(wall: 
         view = (await SnapshotReader(store, KEYS, SIGNERS, lambda: NOW).read()).sweeps["s"]
         assert view.where(JOB) is JobState.FAILED
         assert view.jobs[JOB].reason == "exit code 3"
+        assert (view.jobs[JOB].host, view.jobs[JOB].agent) == ("vm", None), "where it ran; no agent has it now"
         assert view.unfinished == 0
 
     asyncio.run(look())
