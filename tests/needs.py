@@ -59,9 +59,11 @@ LIBRARIES = {
     "grafana_foundation_sdk": "grafana-foundation-sdk",
     "grpc": "pulumi-library",
     "moto": "moto",
+    "pandas": "pandas",
     "pulumi": "pulumi-library",
     "pulumi_aws": "pulumi-aws",
     "pulumi_gcp": "pulumi-gcp",
+    "pyarrow": "pyarrow",
     "ruff": "ruff",
     "semver": "pulumi-library",
 }

@@ -18,6 +18,9 @@ SEAL_RECORDS = 5_000
 #: Bytes of extras (metrics, reasons, log lines) after which it is sealed earlier, so that heartbeats stay small.
 SEAL_BYTES = 256 * 1024
 
+#: Digits of the hash of facts that a record has: there are as many records as jobs, and hashes do not compress.
+FACTS_DIGITS = 16
+
 #: One letter an outcome; "lost" is a claim that its agent's end left without an end.
 CODES = {ClaimEnd.SUCCEEDED: "s", ClaimEnd.FAILED: "f", ClaimEnd.RELEASED: "r", ClaimEnd.STOPPED: "t"}
 LOST = "l"
@@ -38,7 +41,7 @@ class JournalRecord(NamedTuple):
     seconds: float
     at: float
     #: Whatever else is not empty: exit_code, reason, metrics, outputs, outputs_at, log_tail, met, usage, before, out;
-    #: agent, where that is not the agent of the journal.
+    #: the first digits of facts; agent, where that is not the agent of the journal.
     extra: dict[str, Any]
 
 
@@ -52,6 +55,8 @@ def make_record(job: str, k: int, end: EndEntry, writer: str | None = None) -> J
             extra[name] = value
     if end.number > 1:
         extra["number"] = end.number
+    if end.facts:
+        extra["facts"] = end.facts[:FACTS_DIGITS]
     if end.out != k - 1:
         extra["out"] = end.out
     return JournalRecord(job, k, CODES[end.outcome], end.sweep, round(end.seconds, 3), round(end.at, 3), extra)

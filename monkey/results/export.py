@@ -33,6 +33,8 @@ def serialize_row(row: ResultRow) -> dict[str, Any]:
     - `summary`: name to {last, min, max, step, …}
     - `shared`: other sweeps that want the job
     - `usage`: cpus, memory_bytes, gpu_percent, gpu_memory_bytes, as far as they are known
+    - `host`: the machine of its newest attempt; "" while that is not known
+    - `signature`: that of its failure; "" for a job that did not fail
     """
     return {
         "job": row.job,
@@ -47,6 +49,8 @@ def serialize_row(row: ResultRow) -> dict[str, Any]:
         "reason": row.reason,
         "shared": list(row.shared),
         "usage": row.usage,
+        "host": row.host,
+        "signature": row.signature,
     }
 
 
@@ -56,18 +60,13 @@ def format_results_csv(results: Results) -> Iterator[str]:
     - job, state, every parameter, every metric;
     - counts, diverged (true or false), seconds, attempt;
     - the usage (cpus, memory_bytes, gpu_percent, gpu_memory_bytes) that any job has;
-    - reason.
+    - reason; host and signature of a failure, where any job has them.
 
     A metric with the name of another column is prefixed "metric.". A parameter that a job lacks is empty.
     """
-    metrics, usages = results.metrics, results.usages
-    fixed = ("job", "state", "counts", "diverged", "seconds", "attempt", "reason")
-    taken = {*fixed, *results.parameters, *usages}
-    head = [
-        *("job", "state", *results.parameters),
-        *(f"metric.{name}" if name in taken else name for name in metrics),
-        *("counts", "diverged", "seconds", "attempt", *usages, "reason"),
-    ]
+    metrics, usages, ours = results.metrics, results.usages, list_own_columns(results)
+    head = ["job", "state", *results.parameters, *name_metric_columns(results)]
+    head += ["counts", "diverged", "seconds", "attempt", *usages, *ours]
     # Columns are made of all rows of a piece at once, and a parameter's text once for each of its values.
     cells = [_make_parameter_texts(results.table.columns[name]) for name in results.parameters]
     values = [results.values[name] for name in metrics]
@@ -86,11 +85,26 @@ def format_results_csv(results: Results) -> Iterator[str]:
             [str(job.number) for job in jobs],
             *([_number(job.usage.get(name)) for job in jobs] for name in usages),
             [escape_formula(job.reason) if job.reason else "" for job in jobs],
+            *([[escape_formula(job.host) for job in jobs]] if "host" in ours else []),
+            *([[results.sign(at) for at in places]] if "signature" in ours else []),
         ]
 
     order = results.order
     pieces = (zip(*write(order[at : at + LINES]), strict=True) for at in range(0, len(order), LINES))
     return _write_csv(head, pieces)
+
+
+def list_own_columns(results: Results) -> list[str]:
+    """Return the last columns of exported rows: the reason; host and signature where any job has them."""
+    failed = any(results.states[at] == "failed" for at in results.order)
+    return ["reason", *(["host"] if results.hosts else []), *(["signature"] if failed else [])]
+
+
+def name_metric_columns(results: Results) -> list[str]:
+    """Return the names of exported columns of metrics: with a prefix where another column has the name."""
+    fixed = ("job", "state", "counts", "diverged", "seconds", "attempt", "reason", "host", "signature")
+    taken = {*fixed, *results.parameters, *results.usages}
+    return [f"metric.{name}" if name in taken else name for name in results.metrics]
 
 
 def format_groups_csv(groups: Sequence[ResultGroup], names: Sequence[str], metrics: Sequence[str]) -> Iterator[str]:

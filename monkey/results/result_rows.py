@@ -6,16 +6,16 @@ Results are columns, one entry a job of the table: of a hundred thousand jobs, a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import nan
 from typing import Any, NamedTuple, Protocol, overload
 
 from monkey.errors import MonkeyError
 from monkey.metrics.summary import find_job_value, has_diverged, is_finite
+from monkey.results.failure_kinds import sign_failure
 from monkey.spec.job.job_table import JobTable, ParameterValue
 from monkey.spec.job.recipe import MetricTake, SweepSettings
-from monkey.spec.parameters.conditions import ConditionError, parse_condition
 from monkey.spec.yaml.mistakes import suggest_word
 
 #: What jobs used of their machines, in the order of columns.
@@ -44,6 +44,14 @@ class SeenJob(Protocol):
     def usage(self) -> Mapping[str, float]: ...
     @property
     def goal(self) -> bool: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def facts(self) -> str: ...
+    @property
+    def exit_code(self) -> int | None: ...
+    @property
+    def log_tail(self) -> Sequence[str]: ...
 
 
 class ResultRow(NamedTuple):
@@ -66,12 +74,20 @@ class ResultRow(NamedTuple):
     counts: bool
     #: Was the last value of the metric that ranks not finite?
     diverged: bool
+    #: The machine of its newest attempt; "" while that is not known.
+    host: str
+    #: The signature of its failure; "" for a job that did not fail.
+    signature: str
+    #: What its result came from, by `facts.NAME`; {} unless the results were given facts.
+    facts: Mapping[str, Any]
 
     @property
     def fields(self) -> dict[str, Any]:
         """What a condition may name; a parameter goes before a metric of its name, a metric before what we add."""
-        seconds = {} if self.seconds is None else {"seconds": self.seconds}
-        return {"state": self.state, "job": self.job, **seconds, **self.usage, **self.metrics, **self.parameters}
+        known = {"seconds": self.seconds, "host": self.host or None, "signature": self.signature or None}
+        known = {name: value for name, value in known.items() if value is not None}
+        ours = {"state": self.state, "job": self.job, **known, **self.facts, **self.usage}
+        return {**ours, **self.metrics, **self.parameters}
 
 
 @dataclass(frozen=True)
@@ -92,6 +108,10 @@ class Results:
     counts: Sequence[bool]
     #: The places of those that were chosen, best first.
     order: Sequence[int]
+    #: First digits of a hash of facts to these, by `facts.NAME`.
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: What is not shown: ("parameter" or "metric", its name).
+    hidden: frozenset[tuple[str, str]] = frozenset()
 
     # Cached, because each reads all jobs: asked for again with every row, they once took minutes of 100,000 jobs.
     @cached_property
@@ -102,17 +122,18 @@ class Results:
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The parameters, in the spec's order."""
-        return tuple(self.table.columns)
+        return tuple(name for name in self.table.columns if ("parameter", name) not in self.hidden)
 
     @cached_property
     def varying(self) -> frozenset[str]:
         """Those parameters that are not the same in all jobs of the sweep."""
-        return self.table.varying
+        return self.table.varying.intersection(self.parameters)
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
         """All metrics of the chosen jobs, the one that ranks first."""
-        found = {name for name, column in self.values.items() if any(column[at] is not None for at in self.order)}
+        shown = {name: column for name, column in self.values.items() if ("metric", name) not in self.hidden}
+        found = {name for name, column in shown.items() if any(column[at] is not None for at in self.order)}
         first = (self.metric,) if self.metric is not None and self.metric in found else ()
         return (*first, *sorted(found.difference(first)))
 
@@ -121,6 +142,11 @@ class Results:
         """What is known of what jobs used, of `cpus`, `memory_bytes`, `gpu_percent`, `gpu_memory_bytes`."""
         known = {name for at in self.order for name in self.seen[at].usage}
         return tuple(name for name in USAGES if name in known)
+
+    @cached_property
+    def hosts(self) -> bool:
+        """Is the machine of any chosen job known?"""
+        return any(self.seen[at].host for at in self.order)
 
     @property
     def rows(self) -> Sequence[ResultRow]:
@@ -138,13 +164,18 @@ class Results:
 
     def row(self, at: int) -> ResultRow:
         """Return the job at a place."""
-        seen = self.seen[at]
+        seen, parameters = self.seen[at], self.table.parameters(at)
+        signature = self.sign(at)
+        shown = seen.metrics
+        if self.hidden:
+            parameters = {name: parameters[name] for name in self.parameters if name in parameters}
+            shown = {name: shown[name] for name in self.metrics if name in shown}
         return ResultRow(
             self.table.ids[at],
             self.states[at],
-            self.table.parameters(at),
-            {name: value for name in seen.metrics if (value := self.values[name][at]) is not None},
-            seen.metrics,
+            parameters,
+            {name: value for name in shown if (value := self.values[name][at]) is not None},
+            shown,
             seen.seconds,
             seen.number,
             seen.reason,
@@ -152,7 +183,14 @@ class Results:
             seen.usage,
             self.counts[at],
             self.diverged[at],
+            seen.host,
+            signature,
+            self.facts.get(seen.facts, {}),
         )
+
+    def sign(self, at: int) -> str:
+        """Return the signature of the failure of the job at a place; "" where it did not fail."""
+        return sign_failure(self.seen[at], self.table.parameters(at)) if self.states[at] == "failed" else ""
 
     def choose(self, order: Sequence[int]) -> Results:
         """Return the results of these places, in their order."""
@@ -234,20 +272,6 @@ def explain_unmeasured(results: Results) -> str:
         return ""
     logged = f"; logged were: {', '.join(results.metrics)}" if results.metrics else ", or any other"
     return f"no job logged the metric {results.metric!r}{logged}"
-
-
-def filter_results(results: Results, condition: str) -> Results:
-    """Return the results that a `--where` holds for.
-
-    It may name parameters, metrics, `state`, `job`, `seconds`, and what jobs used (USAGES). Raises MonkeyError for one
-    that cannot be read, or does not fit the values.
-    """
-    names = {*results.parameters, *results.metrics, *results.usages, "state", "job", "seconds"}
-    try:
-        parsed = parse_condition(condition, names)
-        return results.choose([at for at in results.order if parsed.holds(results.row(at).fields)])
-    except ConditionError as exc:
-        raise MonkeyError(f"--where {condition!r}: {exc.message}", hint=exc.hint) from exc
 
 
 def check_known_name(name: str, names: Collection[str], option: str, what: str) -> None:

@@ -78,7 +78,11 @@ def tabulate_results(results: Results, *, everything: bool = False, top: int | N
         columns.append(
             ResultColumn(_USED[name], [_use(job.usage.get(name), name) for job in jobs], True, _USAGE_LEAVES)
         )
+    if everything and results.hosts:
+        columns.append(ResultColumn("host", [job.host for job in jobs], leaves=_USAGE_LEAVES))
     columns.append(ResultColumn("job", [results.table.ids[at] for at in places]))
+    if everything and any(results.states[at] == "failed" for at in places):
+        columns.append(ResultColumn("signature", [results.sign(at) for at in places]))
     if everything and any(job.reason for job in jobs):
         columns.append(ResultColumn("reason", [job.reason or "" for job in jobs]))
     return ResultTable(tuple(columns), _left_out(results, parameters, metrics))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from monkey.apply.world.world import World
+from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.facts import MAX_FACTS_BYTES, decode_facts, hash_facts, is_facts_hash
 from monkey.protocol.record.job_attempts import AttemptRecord
+from monkey.protocol.status.store_snapshot import SweepView
 from monkey.store.store_port import Store
+
+#: Facts that are read at once.
+_LANES = 8
+_DIGITS = re.compile(r"[0-9a-f]{8,64}").fullmatch
 
 
 class ResultFacts(NamedTuple):
@@ -36,6 +44,24 @@ async def read_result_facts(world: World, found: Sequence[AttemptRecord]) -> Res
         return ResultFacts(name, {}, exc.message)
     except CorruptObject as exc:
         return ResultFacts(name, {}, exc.message)
+
+
+async def read_sweep_facts(world: World, view: SweepView) -> dict[str, dict[str, Any]]:
+    """Return the facts of all jobs of a sweep, each once, by the first digits of their hash that the jobs name.
+
+    A few requests: many jobs share facts. Facts that are missing or damaged are left out. Raises StoreError.
+    """
+    found: dict[str, dict[str, Any]] = {}
+
+    async def read(name: str) -> None:
+        # Of a hash that is cut, the listing has the rest; two that begin alike are as good as none.
+        keys = [item.key for item in await world.at.list(world.keys.facts(name))] if _DIGITS(name) else []
+        if len(keys) == 1:
+            with contextlib.suppress(KeyMissing, CorruptObject):
+                found[name] = await load_facts(world.at, world.keys, keys[0].rpartition("/")[2])
+
+    await run_in_lanes(sorted({job.facts for job in view.jobs.values() if job.facts}), read, _LANES)
+    return found
 
 
 async def load_facts(store: Store, keys: Keys, name: str) -> dict[str, Any]:

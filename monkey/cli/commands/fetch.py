@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
+from monkey.apply.inspect.result_facts import read_sweep_facts
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.apply.world.world import World
 from monkey.cli.render.fetch_report import FetchBar, format_fetched, format_unfetched
@@ -17,7 +20,8 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.status.agent_views import SweepView
 from monkey.protocol.status.job_view import JobView
 from monkey.results.export import format_results_csv, serialize_row
-from monkey.results.result_rows import Results, filter_results, gather_results
+from monkey.results.result_filter import add_facts, filter_results, needs_facts
+from monkey.results.result_rows import Results, gather_results
 from monkey.transfer.download import Download, DownloadFile, DownloadResult, check_path
 from monkey.transfer.fetch_directory import FetchDirectory
 from monkey.transfer.globs import GlobPatterns
@@ -75,7 +79,8 @@ async def _fetch(world: World, asked: _FetchOptions) -> str:
     found = find_sweep_or_job(await world.reader().read(), asked.what)
     if found.job is not None and (asked.where or asked.top):
         raise MonkeyError("--where and --top choose jobs of a sweep, and this is one job")
-    results = None if found.job else _chosen(found.view, asked)
+    facts = await read_sweep_facts(world, found.view) if needs_facts(asked.where) else {}
+    results = None if found.job else _chosen(found.view, asked, facts)
     jobs = [found.job] if found.job else [results.table.ids[at] for at in results.order] if results else []
     files = _files(world.keys, found.view, jobs, asked, alone=found.job is not None)
     if not any(files.values()):
@@ -87,13 +92,13 @@ async def _fetch(world: World, asked: _FetchOptions) -> str:
     return _told(brought, files, directory.root, as_json=asked.as_json)
 
 
-def _chosen(view: SweepView, asked: _FetchOptions) -> Results:
+def _chosen(view: SweepView, asked: _FetchOptions, facts: Mapping[str, Mapping[str, Any]]) -> Results:
     """Return the jobs to fetch, the best first."""
     revision = view.state.revision
     assert revision is not None  # find sees to it
     results = gather_results(revision.table, revision.settings, view.jobs)
     if asked.where:
-        results = filter_results(results, asked.where)
+        results = filter_results(add_facts(results, facts), asked.where)
     states = ENDED if asked.where else ("succeeded", "stopped")
     return results.choose([at for at in results.order if results.states[at] in states][: asked.top])
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 
+from monkey.apply.inspect.result_facts import read_sweep_facts
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
+from monkey.atomic_write import write_atomically
 from monkey.cli.render.results_table import format_groups, format_results
 from monkey.cli.session import check_one_format, complete_sweep_names, json_option, print_pieces, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, join_lines
@@ -21,9 +24,15 @@ from monkey.protocol.sweeps.revision import NumberedRevision
 from monkey.protocol.sweeps.sweep_log import list_revisions
 from monkey.results.earlier_results import gather_earlier
 from monkey.results.export import format_groups_csv, format_json_rows, format_results_csv, serialize_row
+from monkey.results.formats.arrow_table import encode_parquet
+from monkey.results.formats.latex_table import format_latex, format_latex_groups
 from monkey.results.groups import group_results, serialize_group
+from monkey.results.result_filter import add_facts, drop_unchanged, filter_results, needs_facts
 from monkey.results.result_report import ResultReport, format_report
-from monkey.results.result_rows import Results, explain_unmeasured, filter_results, gather_results
+from monkey.results.result_rows import Results, explain_unmeasured, gather_results
+
+#: Formats by the end of a file's name.
+_SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex"}
 
 
 @dataclass(frozen=True)
@@ -34,9 +43,10 @@ class _ResultsOptions:
     best: bool
     top: int | None
     everything: bool
-    as_csv: bool
-    as_json: bool
-    as_markdown: bool
+    only_changed: bool
+    #: One of those of _SUFFIXES; "": a table for people.
+    format: str
+    output: Path | None
 
 
 @click.command("results")
@@ -46,29 +56,58 @@ class _ResultsOptions:
 @click.option("--best", is_flag=True, help="Rank by best values, whatever the spec takes.")
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
 @click.option("--all", "everything", is_flag=True, help="Show all columns.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print a report for a comment on a pull request.")
+@click.option("--only-changed", is_flag=True, help="Leave out parameters and metrics that are the same in all rows.")
+@click.option("--csv", is_flag=True, help="Print CSV.")
+@click.option("--markdown", is_flag=True, help="Print a report for a comment on a pull request.")
+@click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs); the best row is bold.")
+@click.option("--parquet", is_flag=True, help="Write Parquet to the file of -o.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write to FILE, by its name's end: .parquet, .csv, .json, .md or .tex.",
+)
 @json_option
-def results_command(
-    sweep: str | None,
-    group_by: str | None,
-    where: str | None,
-    best: bool,
-    top: int | None,
-    everything: bool,
-    as_csv: bool,
-    as_markdown: bool,
-    as_json: bool,
-) -> None:
+def results_command(sweep: str | None, group_by: str | None, output: Path | None, **given: Any) -> None:
     """Show the jobs of SWEEP with their metrics, best first by the metric of its spec."""
-    check_one_format(**{"--csv": as_csv, "--json": as_json, "--markdown": as_markdown})
-    for option, given in {"--group-by": group_by, "--top": top, "--all": everything}.items():
-        check_one_format(**{option: bool(given), "--markdown": as_markdown})
     names = tuple(name.strip() for name in group_by.split(",")) if group_by else ()
-    asked = _ResultsOptions(sweep, names, where, best, top, everything, as_csv, as_json, as_markdown)
+    chosen = {name: bool(given.pop(name)) for name in ("csv", "markdown", "latex", "parquet")}
+    asked = _ResultsOptions(
+        sweep, names, format=_choose_format(chosen | {"json": given.pop("as_json")}, output), output=output, **given
+    )
+    for option, on in {"--group-by": names, "--top": asked.top, "--all": asked.everything}.items():
+        check_one_format(**{option: bool(on), "--markdown": asked.format == "markdown"})
+    check_one_format(**{"--group-by": bool(names), "--parquet": asked.format == "parquet"})
+    if asked.format == "parquet" and output is None:
+        raise click.UsageError("--parquet writes a file: name it by -o FILE")
     seen = run_in_world(lambda world: _read(world, asked))
     # Outside of the event loop, where Ctrl-C ends whatever is being computed.
-    print_pieces(_render(seen, asked))
+    _put(_render(seen, asked), output)
+
+
+def _choose_format(chosen: dict[str, bool], output: Path | None) -> str:
+    """Return the format that an option names, or else the end of the file's name."""
+    check_one_format(**{f"--{name}": on for name, on in chosen.items()})
+    named = next((name for name, on in chosen.items() if on), "")
+    if output is None or named:
+        return named
+    if output.suffix not in _SUFFIXES:
+        raise click.UsageError(
+            f"-o {output}: expected a name that ends in {', '.join(_SUFFIXES)}, or an option beside it"
+        )
+    return _SUFFIXES[output.suffix]
+
+
+def _put(pieces: Iterable[str] | bytes, output: Path | None) -> None:
+    if output is None:
+        assert not isinstance(pieces, bytes)  # these have a file
+        print_pieces(pieces)
+        return
+    try:
+        write_atomically(output, pieces if isinstance(pieces, bytes) else "".join(pieces))
+    except OSError as exc:
+        raise MonkeyError(f"{output} cannot be written: {exc.strerror}", hint="name another file by -o") from exc
 
 
 class _Seen(NamedTuple):
@@ -76,18 +115,21 @@ class _Seen(NamedTuple):
     outcome: SweepOutcome
     #: Only for who compares with them.
     revisions: list[NumberedRevision]
+    #: Only for a condition that names them.
+    facts: dict[str, dict[str, Any]]
 
 
 async def _read(world: World, asked: _ResultsOptions) -> _Seen:
     snapshot = await world.reader().read()
     view = _one(snapshot, asked.sweep)
     revisions = []
-    if asked.as_markdown:
+    if asked.format == "markdown":
         revisions = await list_revisions(world.at, world.keys, world.signers, view.state.name)
-    return _Seen(view, judge_sweep(world.keys.project, snapshot, view, time.time()), revisions)
+    facts = await read_sweep_facts(world, view) if needs_facts(asked.where) else {}
+    return _Seen(view, judge_sweep(world.keys.project, snapshot, view, time.time()), revisions, facts)
 
 
-def _render(seen: _Seen, asked: _ResultsOptions) -> Iterable[str]:
+def _render(seen: _Seen, asked: _ResultsOptions) -> Iterable[str] | bytes:
     view = seen.view
     revision = view.state.revision
     assert revision is not None  # _one sees to it
@@ -95,8 +137,8 @@ def _render(seen: _Seen, asked: _ResultsOptions) -> Iterable[str]:
     if missing := explain_unmeasured(results):
         click.echo(f"warning: {flatten_text(missing)}", err=True)
     if asked.where:
-        results = filter_results(results, asked.where)
-    if asked.as_markdown:
+        results = filter_results(add_facts(results, seen.facts), asked.where)
+    if asked.format == "markdown":
         earlier = gather_earlier(view, seen.revisions)
         return join_lines([format_report(ResultReport(view, results, seen.outcome, earlier))])
     return _render_groups(results, asked) if asked.group_by else _render_jobs(results, asked)
@@ -114,20 +156,31 @@ def _one(snapshot: StoreSnapshot, name: str | None) -> SweepView:
     return views[0]
 
 
-def _render_jobs(results: Results, asked: _ResultsOptions) -> Iterable[str]:
+def _render_jobs(results: Results, asked: _ResultsOptions) -> Iterable[str] | bytes:
     chosen = results.choose(results.order[: asked.top])
-    if asked.as_json:
+    if asked.only_changed:
+        chosen = drop_unchanged(chosen)
+    if asked.format == "json":
         return format_json_rows(map(serialize_row, chosen.rows), dump_json)
-    if asked.as_csv:
+    if asked.format == "csv":
         return format_results_csv(chosen)
-    return join_lines(format_results(results, detect_terminal(), everything=asked.everything, top=asked.top))
+    if asked.format == "parquet":
+        return encode_parquet(chosen)
+    if asked.format == "latex":
+        return join_lines(format_latex(chosen, everything=asked.everything))
+    shown = chosen.choose(results.order) if asked.only_changed else results
+    return join_lines(format_results(shown, detect_terminal(), everything=asked.everything, top=asked.top))
 
 
 def _render_groups(results: Results, asked: _ResultsOptions) -> Iterable[str]:
+    results = drop_unchanged(results) if asked.only_changed else results
     groups = group_results(results, asked.group_by)
-    if asked.as_json:
+    if asked.format == "json":
         return format_json_rows(map(serialize_group, groups[: asked.top]), dump_json)
-    if asked.as_csv:
+    if asked.format == "csv":
         return format_groups_csv(groups[: asked.top], asked.group_by, results.metrics)
+    everything, top = asked.everything, asked.top
+    if asked.format == "latex":
+        return join_lines(format_latex_groups(groups, asked.group_by, results, everything=everything, top=top))
     to = detect_terminal()
-    return join_lines(format_groups(groups, asked.group_by, results, to, everything=asked.everything, top=asked.top))
+    return join_lines(format_groups(groups, asked.group_by, results, to, everything=everything, top=top))

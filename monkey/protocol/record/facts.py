@@ -48,6 +48,10 @@ _SHAPE = {
 }
 
 
+#: The names of facts.
+FACT_NAMES = tuple(_SHAPE)
+
+
 def encode_facts(facts: Mapping[str, Any]) -> bytes:
     """Return the bytes of facts: the same for the same facts."""
     return json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()

@@ -57,6 +57,8 @@ class JobView:
     outputs_at: dict[str, int] = field(default_factory=dict)
     #: What it used of its machine, so far if it runs, as `monkey.metrics.usage` has it.
     usage: dict[str, float] = field(default_factory=dict)
+    #: The first digits of the hash of what its result came from; "" where that is not known.
+    facts: str = ""
     #: It is stopped because it met a goal of its sweep: as good as succeeded.
     goal: bool = False
 
@@ -98,4 +100,4 @@ def add_lost(view: JobView, lost: RunningJob) -> None:
     view.seconds = None if lost.began is None else round(earlier + max(0.0, lost.told - lost.began), 3)
 
 
-_EXTRA = {"number", "reason", "metrics", "outputs", "outputs_at", "log_tail", "usage"}
+_EXTRA = {"number", "reason", "metrics", "outputs", "outputs_at", "log_tail", "usage", "facts"}

@@ -23,6 +23,10 @@ class Job:
     shared: tuple[str, ...] = ()
     usage: dict[str, float] = field(default_factory=dict)
     goal: bool = False
+    host: str = ""
+    facts: str = ""
+    exit_code: int | None = None
+    log_tail: tuple[str, ...] = ()
 
 
 def metric(last: float | None, best: float | None = None, nonfinite: int = 0) -> dict[str, Any]:

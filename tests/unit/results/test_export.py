@@ -41,6 +41,7 @@ def test_csv_has_everything() -> None:
         "seconds",
         "attempt",
         "reason",
+        "signature",
     ]
     assert [row["acc"] for row in rows] == ["0.5", "0.25", "", ""]
     assert rows[3]["reason"] == "exit 1" and rows[3]["seconds"] == "" and rows[0]["seconds"] == "2.5"

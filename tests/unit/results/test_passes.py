@@ -9,7 +9,8 @@ import pytest
 from monkey.cli.terminal.text import dump_json
 from monkey.results.export import format_groups_csv, format_json_rows, format_results_csv, serialize_row
 from monkey.results.groups import group_results
-from monkey.results.result_rows import Results, filter_results, gather_results
+from monkey.results.result_filter import filter_results
+from monkey.results.result_rows import Results, gather_results
 from monkey.results.result_table import tabulate_groups, tabulate_results
 from monkey.spec.job.recipe import SweepSettings
 from tests.unit.plan.making import grid, table

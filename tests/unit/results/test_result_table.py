@@ -6,7 +6,7 @@ import pytest
 
 from monkey.results.export import format_results_csv, serialize_row
 from monkey.results.groups import group_results
-from monkey.results.result_rows import filter_results
+from monkey.results.result_filter import filter_results
 from monkey.results.result_table import tabulate_groups, tabulate_results
 from tests.unit.plan.making import grid
 from tests.unit.results.sample_results import JOBS, Job, accs, made, metric, ranked, read

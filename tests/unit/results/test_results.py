@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from monkey.errors import MonkeyError
 from monkey.results.export import serialize_row
 from monkey.results.groups import group_results, summarize_values
-from monkey.results.result_rows import explain_unmeasured, filter_results
+from monkey.results.result_filter import filter_results
+from monkey.results.result_rows import explain_unmeasured
 from monkey.results.t_interval import find_t_quantile
 from tests.unit.results.sample_results import JOBS, Job, accs, made, metric, ranked
 
