@@ -14,7 +14,7 @@ from monkey.apply.inspect.result_facts import read_sweep_facts
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
 from monkey.atomic_write import write_atomically
-from monkey.cli.render.results_table import format_groups, format_results
+from monkey.cli.render.results_table import format_groups, format_importance, format_results
 from monkey.cli.session import check_one_format, complete_sweep_names, json_option, print_pieces, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, join_lines
 from monkey.errors import MonkeyError, NotFound
@@ -22,6 +22,7 @@ from monkey.protocol.notices.sweep_outcome import SweepOutcome, judge_sweep
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
 from monkey.protocol.sweeps.revision import NumberedRevision
 from monkey.protocol.sweeps.sweep_log import list_revisions
+from monkey.results.causes.importance import rank_parameters, serialize_importance
 from monkey.results.earlier_results import gather_earlier
 from monkey.results.export import format_groups_csv, format_json_rows, format_results_csv, serialize_row
 from monkey.results.formats.arrow_table import encode_parquet
@@ -44,6 +45,7 @@ class _ResultsOptions:
     top: int | None
     everything: bool
     only_changed: bool
+    importance: bool
     #: One of those of _SUFFIXES; "": a table for people.
     format: str
     output: Path | None
@@ -57,6 +59,7 @@ class _ResultsOptions:
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
 @click.option("--all", "everything", is_flag=True, help="Show all columns.")
 @click.option("--only-changed", is_flag=True, help="Leave out parameters and metrics that are the same in all rows.")
+@click.option("--importance", is_flag=True, help="Show how much each parameter mattered for the best jobs.")
 @click.option("--csv", is_flag=True, help="Print CSV.")
 @click.option("--markdown", is_flag=True, help="Print a report for a comment on a pull request.")
 @click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs); the best row is bold.")
@@ -79,6 +82,9 @@ def results_command(sweep: str | None, group_by: str | None, output: Path | None
     for option, on in {"--group-by": names, "--top": asked.top, "--all": asked.everything}.items():
         check_one_format(**{option: bool(on), "--markdown": asked.format == "markdown"})
     check_one_format(**{"--group-by": bool(names), "--parquet": asked.format == "parquet"})
+    for name in ("csv", "markdown", "latex", "parquet"):
+        check_one_format(**{"--importance": asked.importance, f"--{name}": asked.format == name})
+    check_one_format(**{"--importance": asked.importance, "--group-by": bool(names)})
     if asked.format == "parquet" and output is None:
         raise click.UsageError("--parquet writes a file: name it by -o FILE")
     seen = run_in_world(lambda world: _read(world, asked))
@@ -141,6 +147,11 @@ def _render(seen: _Seen, asked: _ResultsOptions) -> Iterable[str] | bytes:
     if asked.format == "markdown":
         earlier = gather_earlier(view, seen.revisions)
         return join_lines([format_report(ResultReport(view, results, seen.outcome, earlier))])
+    if asked.importance:
+        rows = rank_parameters(results)
+        if asked.format == "json":
+            return format_json_rows(map(serialize_importance, rows), dump_json)
+        return join_lines(format_importance(rows[: asked.top], detect_terminal()))
     return _render_groups(results, asked) if asked.group_by else _render_jobs(results, asked)
 
 

@@ -13,9 +13,11 @@ from monkey.cli.terminal.text import (
     flatten_text,
     format_plural,
     lay_out_columns,
+    lay_out_table,
     measure_column,
     measure_width,
 )
+from monkey.results.causes.importance import ParameterImportance
 from monkey.results.groups import ResultGroup
 from monkey.results.result_rows import Results
 from monkey.results.result_table import INTERVAL, ResultColumn, ResultTable, tabulate_groups, tabulate_results
@@ -54,6 +56,17 @@ def format_groups(
     made = tabulate_groups(groups[:top], names, results, everything=everything)
     left = len(groups) - len(groups[:top])
     return _lines(made, to, {}, [_say_more(left)] if left else [], whole=everything, note=INTERVAL)
+
+
+def format_importance(rows: Sequence[ParameterImportance], to: Terminal) -> list[str]:
+    """Return a line a parameter: its share of all importance, and whether chance makes as much."""
+    if not rows:
+        return ["No parameter varies."]
+    told = [
+        [row.name, f"{row.share:.0%}", "" if row.visible else "no visible effect: chance makes as much"] for row in rows
+    ]
+    colours = {at: "dim" for at, row in enumerate(rows) if not row.visible}
+    return lay_out_table(["PARAMETER", "IMPORTANCE", ""], told, to, colours)
 
 
 def _say_more(left: int, how: str = "") -> str:

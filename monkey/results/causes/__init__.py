@@ -1,1 +1,1 @@
-"""What made the difference: rules that separate failures, and the diff of a spec that heeds them."""
+"""What made the difference: rules that separate failures, the diff of a spec that heeds them, and importance."""

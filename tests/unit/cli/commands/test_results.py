@@ -129,3 +129,10 @@ def test_parquet_is_written_and_read_back(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_refused(options: list[str], said: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert run_guarded(["results", "small", *options]) != 0
     assert said in capfd.readouterr().err
+
+
+def test_importance_is_of_thirty_jobs_at_least(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_guarded(["results", "small", "--importance"]) == 1
+    assert "expected at least 30 jobs" in capfd.readouterr().err
+    assert run_guarded(["results", "small", "--importance", "--csv"]) != 0
+    assert "--importance and --csv exclude each other" in capfd.readouterr().err
