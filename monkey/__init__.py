@@ -1,6 +1,6 @@
 """monkey: commit a sweep; the machines follow.
 
-What a training script uses is here: `log`, `params`, `output_dir`, `checkpoint_dir`.
+What a training script uses is here: `log`, `params`, `output_dir`, `checkpoint_dir`. `Project` reads results.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from monkey.job import checkpoint_dir, output_dir, params
     from monkey.metrics.metric_log import log
+    from monkey.project_handle import Project
 
-__all__ = ["__version__", "checkpoint_dir", "log", "output_dir", "params"]
+__all__ = ["Project", "__version__", "checkpoint_dir", "log", "output_dir", "params"]
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Project": "monkey.project_handle",
     "checkpoint_dir": "monkey.job",
     "log": "monkey.metrics.metric_log",
     "output_dir": "monkey.job",
