@@ -43,6 +43,8 @@ class JournalRecord(NamedTuple):
     #: Whatever else is not empty: exit_code, reason, metrics, outputs, outputs_at, log_tail, met, usage, before, out;
     #: the first digits of facts; agent, where that is not the agent of the journal.
     extra: dict[str, Any]
+    #: Whose journal it is in; "" where it is in none yet.
+    writer: str = ""
 
 
 def make_record(job: str, k: int, end: EndEntry, writer: str | None = None) -> JournalRecord:
@@ -124,6 +126,7 @@ class JournalBlock:
             self.seconds[i],
             self.at[i],
             self.extra.get(i, {}),
+            self.agent,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from monkey.cli.render.parameter_text import find_job_parameters, format_paramet
 from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, format_plural
 from monkey.plan.advice import suggest_next_step
 from monkey.protocol.status.store_snapshot import JobState, JobView
-from monkey.results.causes.spec_offer import explain_failures, suggest_change
+from monkey.results.causes.spec_offer import EndedJobs, suggest_change
 from monkey.results.failure_kinds import FailureKind, find_last_line, group_failures
 
 #: Kinds of failure that are shown; the rest are counted.
@@ -23,10 +23,10 @@ def format_failures(one: SweepProgress, to: Terminal) -> list[str]:
     """Return what went wrong: the commonest kinds of failure, the log's end for the first of each, and what helps."""
     if not one.counts.get(JobState.FAILED):
         return []
-    kinds = group_failures(one.view)
+    kinds, ended = group_failures(one.view), EndedJobs(one.view)
     lines: list[str] = []
     for kind in kinds[:_MAX_KINDS]:
-        lines += ["", *_told(one, kind, to), *_explain(one, kind, to)]
+        lines += ["", *_told(one, kind, to), *_explain(one, kind, ended, to)]
     if rest := kinds[_MAX_KINDS:]:
         count = format_plural(sum(kind.count for kind in rest), "more job")
         lines += ["", f"… and {count} failed: {_in_short(rest)}. {_listing(one)} shows each."]
@@ -68,9 +68,9 @@ def _told(one: SweepProgress, kind: FailureKind, to: Terminal) -> list[str]:
     return [head, *(_quoted(line, to) for line in kind.first.log_tail[-LOG_LINES:])]
 
 
-def _explain(one: SweepProgress, kind: FailureKind, to: Terminal) -> list[str]:
+def _explain(one: SweepProgress, kind: FailureKind, ended: EndedJobs, to: Terminal) -> list[str]:
     """Return the rule that separates these failures from what did not fail, and what of the spec would heed it."""
-    rule = explain_failures(one.view, kind)
+    rule = ended.explain(kind)
     diff = suggest_change(one.view, kind, rule)
     lines = [f"  {to.paint(flatten_text(str(rule)), 'yellow')}"] if rule else []
     if diff:

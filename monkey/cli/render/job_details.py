@@ -30,8 +30,8 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
 from monkey.results.causes.failure_report import serialize_failures
-from monkey.results.causes.spec_offer import explain_failures
-from monkey.results.failure_kinds import FailureKind, find_last_line, group_failures, sign_failure
+from monkey.results.causes.spec_offer import EndedJobs
+from monkey.results.failure_kinds import find_last_line, group_failures, sign_failure
 from monkey.spec.command.command import CommandError, compile_command
 from monkey.spec.job.recipe import JobResources, SweepSettings
 
@@ -138,18 +138,19 @@ def format_sweep_details(view: SweepView, snapshot: StoreSnapshot, to: Terminal)
     ]
     matrix = describe_jobs(revision.table, range(len(revision.table)))
     lines = _facts(facts, to) + _part("matrix", [flatten_text(line) for line in matrix], to)
-    lines += _part(
-        "failures", [line for kind in group_failures(view)[:_MAX_FILES] for line in _failure(view, kind)], to
-    )
+    lines += _part("failures", _failures(view), to)
     return lines + _part("code", _some(map(flatten_text, sorted(revision.code_files))), to)
 
 
-def _failure(view: SweepView, kind: FailureKind) -> list[str]:
-    """Return a kind of failure in a line, and the rule that separates it in another."""
-    said = ": ".join(filter(None, (kind.first.reason or "no reason was recorded", find_last_line(kind.first))))
-    rule = explain_failures(view, kind)
-    lines = [f"{kind.signature}  {format_plural(kind.count, 'job')}: {said}", *([f"        {rule}"] if rule else [])]
-    return [flatten_text(line) for line in lines]
+def _failures(view: SweepView) -> list[str]:
+    """Return each kind of failure in a line, and the rule that separates it in another."""
+    lines, ended = [], EndedJobs(view)
+    for kind in group_failures(view)[:_MAX_FILES]:
+        said = ": ".join(filter(None, (kind.first.reason or "no reason was recorded", find_last_line(kind.first))))
+        rule = ended.explain(kind)
+        lines.append(f"{kind.signature}  {format_plural(kind.count, 'job')}: {said}")
+        lines += [f"        {rule}"] if rule else []
+    return list(map(flatten_text, lines))
 
 
 def _commit(git: dict[str, Any] | None) -> str:

@@ -183,7 +183,7 @@ class SweepView:
         revision = self.state.revision
         told = revision.adopted.get(job, job) if revision else job
         record, running = self._index.record(told), self._running.get(told)
-        view = JobView(job, self.where(job), host=self.find_host(job))
+        view = JobView(job, self.where(job))
         if self._others:
             view.shared = tuple(s.name for s in self._others if s.wants(job))
         tally = self._index.tally(told) if told not in self._index.succeeded else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from monkey.protocol.journal import LOST, SAVED, JournalRecord
@@ -63,6 +64,8 @@ class JobView:
     goal: bool = False
 
 
+# There are as many views as jobs, and as few names as agents.
+@lru_cache(maxsize=4096)
 def extract_host(agent: str) -> str:
     """Return the machine that an agent's id names; "" where it names none."""
     return agent.split("/")[1] if "/" in agent else ""
@@ -80,6 +83,7 @@ def add_record(view: JobView, record: JournalRecord) -> None:
             setattr(view, name, value)
     if record.outcome in (LOST, SAVED):
         view.agent = extra.get("agent")
+    view.host = extract_host(extra.get("agent") or record.writer)
     view.exit_code = extra.get("exit_code", 0 if record.outcome == "s" else None)
 
 
@@ -88,7 +92,7 @@ def add_running(view: JobView, running: RunningJob) -> None:
     view.attempt, view.agent, view.sweep, view.started = running.k, running.agent, running.sweep or None, running.began
     if running.metrics is not None:  # else it is prepared: earlier attempts left what there is
         view.metrics = running.metrics
-    view.usage, view.number = running.usage, running.number
+    view.usage, view.number, view.host = running.usage, running.number, extract_host(running.agent)
     view.seconds = view.ended = view.exit_code = view.reason = None
 
 

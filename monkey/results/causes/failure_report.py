@@ -6,7 +6,7 @@ from typing import Any
 
 from monkey.protocol.status.store_snapshot import SweepView
 from monkey.results.causes.failure_rule import FailureRule
-from monkey.results.causes.spec_offer import explain_failures, suggest_change
+from monkey.results.causes.spec_offer import EndedJobs, suggest_change
 from monkey.results.failure_kinds import find_last_line, group_failures
 
 
@@ -17,9 +17,9 @@ def serialize_failures(view: SweepView) -> list[dict[str, Any]]:
     - `rule`: null, or `text`, `conditions` (`name`, `operator`, `value`), `chance` and four counts
     - `diff`: the lines of a change of the spec that would spare such jobs; empty where none is offered
     """
-    found = []
+    found, ended = [], EndedJobs(view)
     for kind in group_failures(view):
-        rule, first = explain_failures(view, kind), kind.first
+        rule, first = ended.explain(kind), kind.first
         found.append(
             {
                 "signature": kind.signature,

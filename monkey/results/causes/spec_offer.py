@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 from monkey.protocol.status.store_snapshot import SweepView
 from monkey.protocol.sweeps.revision import Revision
-from monkey.results.causes.failure_rule import FailureRule, RuleCondition, find_failure_rule
+from monkey.results.causes.failure_rule import FEWEST, FailureRule, RuleCondition, find_failure_rule
 from monkey.results.causes.spec_edit import SpecEdit
 from monkey.results.failure_kinds import FailureKind
 from monkey.spec.job.job_table import ABSENT, ParameterColumn
@@ -28,16 +29,31 @@ _LOOKED_AT = 100
 _OPPOSITE = {">=": "<", "<": ">=", "==": "!="}
 
 
-def explain_failures(view: SweepView, kind: FailureKind) -> FailureRule | None:
-    """Return the rule over parameters and machines that separates this kind of failure from the other ended jobs."""
-    revision = view.state.revision
-    if revision is None:
-        return None
-    columns, rows = dict(revision.table.columns), revision.rows
-    ended = [at for at, job in enumerate(revision.table.ids) if view.where(job) in _ENDED]
-    if HOST not in columns:
-        columns[HOST] = _gather_hosts(view, revision.table.ids)
-    return find_failure_rule(columns, [rows[job] for job in kind.jobs], ended)
+class EndedJobs:
+    """The jobs of a sweep that have ended, with their parameters and machines: looked at once for all its failures."""
+
+    def __init__(self, view: SweepView) -> None:
+        """Look at nothing yet."""
+        self._view = view
+
+    @cached_property
+    def columns(self) -> Mapping[str, ParameterColumn]:
+        """The parameters of all jobs, and the machine."""
+        revision = self._view.state.revision
+        columns = dict(revision.table.columns) if revision else {}
+        return columns if HOST in columns else {**columns, HOST: _gather_hosts(self._view, list(self._view.ids))}
+
+    @cached_property
+    def places(self) -> Sequence[int]:
+        """The rows of the jobs that have ended."""
+        return [at for at, job in enumerate(self._view.ids) if self._view.where(job) in _ENDED]
+
+    def explain(self, kind: FailureKind) -> FailureRule | None:
+        """Return the rule that separates this kind of failure from the other ended jobs; None where there is none."""
+        revision = self._view.state.revision
+        if revision is None or kind.count < FEWEST:
+            return None
+        return find_failure_rule(self.columns, [revision.rows[job] for job in kind.jobs], self.places)
 
 
 def _gather_hosts(view: SweepView, jobs: Sequence[str]) -> ParameterColumn:
