@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from monkey.plan.text.inert_markdown import cut_parts, format_cells, format_code_block, format_inline_code
 from monkey.protocol.notices.sweep_outcome import SweepOutcome
 from monkey.protocol.status.store_snapshot import SweepView
+from monkey.results.causes.spec_offer import EndedJobs
 from monkey.results.earlier_results import EarlierResults
 from monkey.results.failure_kinds import find_last_line, group_failures
 from monkey.results.result_chart import draw_chart
@@ -131,12 +132,14 @@ def _failures(view: SweepView) -> str:
     kinds = group_failures(view)
     if not kinds:
         return ""
-    lines = []
+    lines, ended = [], EndedJobs(view)
     for kind in kinds[:_KINDS]:
         last = find_last_line(kind.first)
         told = [_short(kind.first.reason or "no reason was recorded"), *([_short(last)] if last else [])]
         count = "1 job" if kind.count == 1 else f"{kind.count:,} jobs"
-        lines.append(f"- {count} failed: {': '.join(told)} (job {_short(kind.first.job)})")
+        rule = ended.explain(kind)
+        where = f"; {_short(str(rule))}" if rule else ""
+        lines.append(f"- {count} failed: {': '.join(told)} (job {_short(kind.first.job)}){where}")
     if rest := kinds[_KINDS:]:
         lines.append(f"- … and {sum(kind.count for kind in rest):,} more, for {len(rest):,} other reasons")
     return "\n".join(lines) + "\n"

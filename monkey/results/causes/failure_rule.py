@@ -52,7 +52,7 @@ class RuleCondition(NamedTuple):
 
     def __str__(self) -> str:
         """Say it as `--where` reads it."""
-        text = f"'{self.value}'" if isinstance(self.value, str) else format_value(self.value)
+        text = repr(self.value) if isinstance(self.value, str) else format_value(self.value)
         return f"{self.name} {self.operator} {text}"
 
 

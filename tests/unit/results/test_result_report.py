@@ -144,3 +144,14 @@ def test_a_report_is_never_longer_than_a_forge_takes(tmp_path: Path) -> None:
 
 def test_no_metric_is_no_chart() -> None:
     assert draw_chart(made([{"lr": 1}, {"lr": 2}], accs(1.0, 2.0), metric=None)) == ""
+
+
+def test_the_rule_that_separates_failures_is_named(tmp_path: Path) -> None:
+    write_project(tmp_path, SPEC.replace("[1, 2, 3]", "{range: [0, 20]}"))
+
+    async def inside() -> str:
+        async with opened(tmp_path) as world:
+            await _run(world, [{"loss": lr} if lr < 12 else "KeyError" for lr in range(20)])
+            return await _report(world)
+
+    assert "); `8 of 8 with lr >= 12; 0 of 12 elsewhere (p = " in asyncio.run(inside())

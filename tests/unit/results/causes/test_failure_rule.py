@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from monkey.results.causes.failure_rule import FailureRule, RuleCondition, _test_exactly, find_failure_rule
+from monkey.spec.parameters.conditions import parse_condition
 from tests.unit.plan.making import table
 
 Job = Mapping[str, Any]
@@ -167,3 +168,9 @@ def test_the_test_is_exact() -> None:
                 comb(failures, k) * comb(jobs - failures, inside - k) for k in range(hit, min(failures, inside) + 1)
             )
             assert _test_exactly(hit, inside, failures, jobs) == pytest.approx(exact / comb(jobs, inside), rel=1e-9)
+
+
+def test_a_text_of_any_kind_is_quoted_as_conditions_read_it() -> None:
+    for value in ("it's", 'a "b"', "\\", "a\nb", "\x1b[0m"):
+        said = str(RuleCondition("p", "==", value))
+        assert parse_condition(said, {"p"}).holds({"p": value}) and said.isprintable()
