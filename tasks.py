@@ -35,6 +35,7 @@ SERVICES = {
     "gcc": "gcc",
     "g++": "g++",
     "node": "nodejs",
+    "pdflatex": "texlive-latex-recommended",
     "systemd-analyze": "systemd",
     **host_root.PROGRAMS,
 }
