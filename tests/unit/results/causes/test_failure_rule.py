@@ -85,18 +85,18 @@ def test_a_planted_pair_is_found(size: int, times: int, often: float) -> None:
 @pytest.mark.slow
 def test_of_six_hundred_sweeps_with_failures_by_chance_none_is_offered_a_rule() -> None:
     assert not any(
-        any(offered(size, by_chance, times, seed=size)) for size, times in ((40, 300), (120, 250), (1000, 50))
+        any(offered(size, by_chance, times, seed=size)) for size, times in ((40, 350), (120, 240), (1000, 10))
     )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [40, 120])
-def test_of_two_hundred_planted_rules_each_is_named(size: int) -> None:
-    found = offered(size, by_batch, 200, seed=size)
-    assert sum("batch >= 256" in each for each in found) >= {40: 0.98}.get(size, 1) * 200
-    assert count(found, "batch >= 256") >= {40: 0.7, 120: 0.98}[size] * 200
-    pairs = offered(size, by_pair, 200, seed=size)
-    assert count(pairs, "batch >= 256", "model == 'l'") >= {40: 0.4, 120: 0.99}[size] * 200
+def test_of_a_hundred_planted_rules_each_is_named(size: int) -> None:
+    found = offered(size, by_batch, 100, seed=size)
+    assert sum("batch >= 256" in each for each in found) >= {40: 0.98}.get(size, 1) * 100
+    assert count(found, "batch >= 256") >= {40: 0.7, 120: 0.98}[size] * 100
+    pairs = offered(size, by_pair, 100, seed=size)
+    assert count(pairs, "batch >= 256", "model == 'l'") >= {40: 0.4, 120: 0.99}[size] * 100
 
 
 def test_ten_thousand_jobs_take_half_a_second_of_cpu() -> None:
