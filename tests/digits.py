@@ -30,7 +30,7 @@ class Digits:
     def backfill(self, database: Database) -> None:
         """Have another database filled from the store."""
         _tell(self.shop, database)
-        self.shop.run("metrics", "backfill", "digits", patience=LIMIT)
+        self.shop.run("backfill", "digits", patience=LIMIT)
 
 
 def run(base: Path, database: Database) -> Digits:

@@ -30,7 +30,7 @@ from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.transfer.code.code_snapshot import upload_code
 
 #: What tells InfluxDB later.
-_BACKFILL = "its dashboards count jobs of earlier ones, too, until `monkey metrics backfill"
+_BACKFILL = "its dashboards count jobs of earlier ones, too, until `monkey backfill"
 #: Called after each step with its sweep or fleet and a few words: ("digits", "revision 3").
 Say = Callable[[str, str], None]
 

@@ -23,6 +23,7 @@ VERBS = {
         "history": "Show what was done to a sweep, by whom.",
         "logs": "Show the logs of jobs; -f follows.",
         "results": "Show jobs with their metrics, best first.",
+        "metrics": "Show the curves of what jobs logged.",
         "fetch": "Download the outputs of jobs.",
         "notify": "Post results and statuses to the forge, from CI.",
         "verify": "Check that the store holds what was recorded.",
@@ -39,7 +40,7 @@ VERBS = {
     "Machinery": {
         "doctor": "Check the project, store, agents and clouds; suggest fixes.",
         "trust": "Show your signing key; choose whose sweeps count.",
-        "metrics": "Resend metrics to InfluxDB: metrics backfill.",
+        "backfill": "Send metrics from the store to InfluxDB again.",
         "audit": "Compare what exists on machines with what monkey recorded.",
         "agent": "Run an agent in the foreground.",
         "completion": "Print the completion script of a shell.",

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from monkey.metrics.record_feed import RecordFeed
 from monkey.metrics.records import RecordCut
 from monkey.metrics.summary import MetricSummary, merge_summaries
 from monkey.untrusted_files import HeldDirectory, UntrustedFile
 
 _PIECE_BYTES = 256 * 1024
+_F = TypeVar("_F", bound=RecordFeed)
 
 
 class LoggedPart(Protocol):
@@ -38,8 +40,8 @@ def summarize_history(
     `MetricSummary`. Slow.
     """
     found: dict[str, dict[str, Any]] = {}
-    for _, _, summary in _summarize_parts(parts, directory, until, needed):
-        found = merge_summaries(summary, found)
+    for _, _, summary in fold_parts(parts, directory, until, lambda: MetricSummary(needed=needed)):
+        found = merge_summaries(summary.result(), found)
     return found
 
 
@@ -49,24 +51,28 @@ def find_cuts(parts: Sequence[LoggedPart], directory: Path, until: int | None) -
     `directory`, `until` are as in `summarize_history`. Slow.
     """
     found = {}
-    for part, first, _ in _summarize_parts(parts, directory, until):
+    for part, first, _ in fold_parts(parts, directory, until, MetricSummary):
         for name in _list_files(directory, part):
             step = float("inf") if first is None else first
             found[part.k, name] = RecordCut(step, part.places.get(name, 0))
     return found
 
 
-def _summarize_parts(
-    parts: Sequence[LoggedPart], directory: Path, until: int | None, needed: Collection[str] = ()
-) -> Iterator[tuple[LoggedPart, int | None, dict[str, dict[str, Any]]]]:
-    """Yield each part, the last one first, the step at which it is cut, and its summary up to there."""
+def fold_parts(
+    parts: Sequence[LoggedPart], directory: Path, until: int | None, start: Callable[[], _F]
+) -> Iterator[tuple[LoggedPart, int | None, _F]]:
+    """Yield each part, the last one first, the step at which it is cut, and the feed that has it up to there.
+
+    `start` makes a feed. `directory` and `until` are as in `summarize_history`. Slow.
+    """
     for part in reversed(parts):
-        summary = MetricSummary(needed=needed)
-        summary.until = until
+        feed = start()
+        feed.until = until
         for name in _list_files(directory, part):
-            _feed(summary, UntrustedFile(str(directory), f"{part.k}/{name}"), part.places.get(name, 0))
-        yield part, until, summary.finish()
-        first = summary.first_step
+            _feed_file(feed, UntrustedFile(str(directory), f"{part.k}/{name}"), part.places.get(name, 0))
+        feed.end_lines()
+        yield part, until, feed
+        first = feed.first_step
         until = first if until is None else until if first is None else min(first, until)
 
 
@@ -76,7 +82,7 @@ def _list_files(directory: Path, part: LoggedPart) -> list[str]:
     return []
 
 
-def _feed(summary: MetricSummary, file: UntrustedFile, place: int) -> None:
+def _feed_file(summary: RecordFeed, file: UntrustedFile, place: int) -> None:
     try:
         fd = file.open()
     except OSError:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from monkey.metrics import names
 from monkey.metrics.influx.influx_points import MAX_TIME, convert_to_float, escape_tag, name_metric_field, write_tags
 from monkey.metrics.metric_log import is_metric_name
-from monkey.metrics.summary import MAX_LINE, MAX_STEP, convert_to_number
+from monkey.metrics.record_feed import MAX_LINE, MAX_STEP, convert_to_number
 
 # A record as `monkey.log` itself writes it, of names that are known, and whose numbers cannot be too large: a run of
 # those is translated by exchanging its punctuation. Atomic groups: nothing is tried twice. No possessive quantifiers

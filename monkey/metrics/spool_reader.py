@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from monkey.atomic_write import write_atomically
 from monkey.metrics.influx.influx_points import make_metric_tags
+from monkey.metrics.record_feed import MAX_LINE
 from monkey.metrics.records import Records
 from monkey.metrics.spool import list_names, list_segments, load_json
-from monkey.metrics.summary import MAX_LINE
 from monkey.removal import remove_file, remove_tree
 from monkey.untrusted_files import HeldDirectory, is_directory, open_regular
 

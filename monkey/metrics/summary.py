@@ -1,34 +1,16 @@
-"""The summary of a job's metrics, which stays when the job is over: last, min, max and their steps, for each metric.
-
-It reads the lines that `monkey.log` writes, and others that a job may have appended beside them. A line that is no
-record is counted and skipped, because a broken metrics file must never cost a finished job its end.
-
-A line: `{"t": seconds since the epoch, "step": integer or null, "m": {"loss": 0.3}}`. Numbers stay what they are:
-whole ones whole, of any size, and floats to the last digit. A value that is not finite is "nan", "inf" or "-inf" in
-quotes, as JSON has no such numbers. null, NaN and Infinity are read as the same.
-"""
+"""The summary of a job's metrics, which stays when the job is over: last, min, max and their steps, for each metric."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from monkey.metrics.metric_log import is_metric_name
+from monkey.metrics.record_feed import MAX_METRICS, RecordFeed, convert_to_number
 from monkey.spec.job.recipe import MetricTake
 
-#: Bytes of the longest line that is read: a longer one is garbage, not a record to wait for.
-MAX_LINE = 1 << 20
-#: Names beyond this many are left out, unless a spec names them: the summary travels in the job's end, and in every
-#: status.
-MAX_METRICS = 1000
-#: Steps beyond 64 bits are read as no step: InfluxDB and other readers could not hold them.
-MAX_STEP = 1 << 63
 
-_NONFINITE = {text: float(text) for sign in ("", "+", "-") for text in (sign + "nan", sign + "inf", sign + "infinity")}
-
-
-class MetricSummary:
+class MetricSummary(RecordFeed):
     """Folds metric records, fed as raw bytes in pieces of any size, into one small dict."""
 
     def __init__(
@@ -38,45 +20,16 @@ class MetricSummary:
 
         `watch` receives every value that is kept, finite or not: the metric's name, the value, its step.
         """
-        #: Of each file, the step of its first record that has one.
-        self._first_steps: dict[str, int] = {}
-        #: Records at or after this step are left out.
-        self.until: int | None = None
-        #: Are records without a step left out?
-        self.stepped_only = False
-        #: Number of lines that were no records, and of values that were no numbers.
-        self.garbage = 0
+        super().__init__()
         #: Whether values were left out because there were too many names.
         self.crowded = False
         self._needed = needed
-        self._tails: dict[str, bytes] = {}
-        self._skipping: set[str] = set()
         self._metrics: dict[str, _Metric] = {}
         self._watch = watch
 
-    def feed(self, data: bytes, source: str = "") -> None:
-        """Read the next bytes of a file; `source` names the file, because each has an unfinished last line of its own.
-
-        Within a file, the last record is the last line; between files, it is the one of the latest time. Never raises.
-        """
-        *lines, tail = (self._tails.get(source, b"") + data).split(b"\n")
-        if lines and source in self._skipping:
-            self._skipping.discard(source)
-            lines = lines[1:]
-        for line in lines:
-            self._line(line, source)
-        if len(tail) > MAX_LINE:
-            self.garbage += source not in self._skipping
-            self._skipping.add(source)
-            tail = b""
-        self._tails[source] = tail
-
     def finish(self) -> dict[str, dict[str, Any]]:
         """Read the last lines, which lack their newline, and return the result; nothing is fed afterwards."""
-        for source, tail in self._tails.items():
-            if tail and source not in self._skipping:
-                self._line(tail, source)
-        self._tails.clear()
+        self.end_lines()
         return self.result()
 
     def result(self) -> dict[str, dict[str, Any]]:
@@ -88,31 +41,6 @@ class MetricSummary:
         - count, nonfinite: the number of finite values, and of others.
         """
         return {name: metric.result() for name, metric in sorted(self._metrics.items())}
-
-    @property
-    def first_step(self) -> int | None:
-        """The step at which the records begin: the lowest of the first steps of all files; None without a step."""
-        return min(self._first_steps.values(), default=None)
-
-    def _line(self, line: bytes, source: str) -> None:
-        if not line.strip():
-            return
-        try:
-            record = json.loads(line) if len(line) <= MAX_LINE else None
-        except (ValueError, RecursionError):
-            record = None
-        if not isinstance(record, dict) or not isinstance(metrics := record.get("m"), dict):
-            self.garbage += 1
-            return
-        step, at = record.get("step"), record.get("t")
-        step = step if type(step) is int and -MAX_STEP <= step < MAX_STEP else None
-        at = float(at) if type(at) is float or (type(at) is int and abs(at) < 1 << 53) else 0.0
-        if step is not None:
-            self._first_steps.setdefault(source, step)
-        if self.stepped_only if step is None else self.until is not None and step >= self.until:
-            return
-        for name, value in metrics.items():
-            self._value(name, value, step, at, source)
 
     def _value(self, name: str, value: object, step: int | None, at: float, source: str) -> None:
         number = convert_to_number(value)
@@ -238,14 +166,3 @@ class _Metric:
 def is_finite(value: float) -> bool:
     """Return whether the value is finite; math.isfinite would raise OverflowError for large whole numbers."""
     return value - value == 0
-
-
-def convert_to_number(value: object) -> float | None:
-    """Return a value of a record as a number, NaN and infinities included; None where it is no number."""
-    if type(value) is float:
-        return value
-    if value is None:
-        return float("nan")
-    if isinstance(value, str):
-        return _NONFINITE.get(value.lower())
-    return int(value) if isinstance(value, int) else None

@@ -1,4 +1,4 @@
-"""`monkey metrics backfill`: InfluxDB's copy, dropped and made anew from the store, is the same, row by row."""
+"""`monkey backfill`: InfluxDB's copy, dropped and made anew from the store, is the same, row by row."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_database_that_was_dropped_is_made_anew(shop: Shop, influxdb: influx.D
         write_sample(1700000000123456789, {"cpu_percent": 99.5, "memory_bytes": 7}) + b'{"m":{"cpu'
     )
     for _ in range(2):  # the second time nothing is added
-        done = shop.run("metrics", "backfill", "sweep").stdout
+        done = shop.run("backfill", "sweep").stdout
         assert done == f"sweep: {attempts * (LOGGED + 2) + 2:,} points of {attempts} attempts sent.\n"
         for name, expected in before.items():
             found = rows(influxdb, name)
@@ -63,9 +63,9 @@ def test_a_database_that_was_dropped_is_made_anew(shop: Shop, influxdb: influx.D
     assert sample["time"] == 1700000000123456789 and (sample["cpu_percent"], sample["memory_bytes"]) == (99.5, 7.0)
     assert sample["fleet"] == "local" and sample["agent"] == f"local/{sample['host']}"
     assert not set(influxdb.secrets.values()) & set(done.split())
-    assert "there is no sweep 'nowhere'" in shop.run("metrics", "backfill", "nowhere", code=None).stderr
+    assert "there is no sweep 'nowhere'" in shop.run("backfill", "nowhere", code=None).stderr
     shop.env |= dict.fromkeys(influxdb.secrets, "wrong")
-    refused = shop.run("metrics", "backfill", "sweep", code=1).stderr
+    refused = shop.run("backfill", "sweep", code=1).stderr
     assert "does not take them" in refused and "`monkey doctor`" in refused
 
 

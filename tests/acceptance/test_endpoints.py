@@ -211,10 +211,10 @@ def test_doctor_and_backfill_send_no_token_there(shop: Shop, sink: Sink) -> None
     metrics = f"metrics: {{influxdb: {{url: '{sink.url}', bucket: b, token: TOKEN}}}}"
     (shop.root / "monkey.yaml").write_text(f"project: shop\n{metrics}\n")
     assert "! influxdb: monkey.yaml:2:27: credentials for InfluxDB" in shop.run("doctor", code=1).stdout
-    assert "only the repository says so" in shop.run("metrics", "backfill", "sweep", code=1).stderr
+    assert "only the repository says so" in shop.run("backfill", "sweep", code=1).stderr
     assert not sink.heard
     shop.env["MONKEY_TRUSTED_ENDPOINTS"] = sink.url
-    shop.run("metrics", "backfill", "sweep", code=None)
+    shop.run("backfill", "sweep", code=None)
     assert any(SECRET in request for request in sink.heard)
 
 

@@ -91,7 +91,7 @@ def test_metrics_of_a_host(lab_site: LabSite, require: Callable[[str], str], tmp
         found = rows(database)
         database.drop()
         assert counts(database) == {}
-        assert "of 4 attempts sent" in site.run("metrics", "backfill", "sweep")
+        assert "of 4 attempts sent" in site.run("backfill", "sweep")
         assert rows(database) == found
         (path,) = holding(secret, host.home)
         assert path.endswith("/secrets") and Path(path).stat().st_mode & 0o777 == 0o600

@@ -43,8 +43,11 @@ class LoggedJobs:
         """Return the highest step that any job logged."""
         return max((line["step"] for line in self.lines if line["what"] == "log"), default=0)
 
-    def kept(self, job: str) -> dict[str, list[float]]:
-        """Return the history of a job by its ledger: what each execution continued, truncated at its own first step."""
+    def kept(self, job: str) -> dict[str, dict[int, float]]:
+        """Return the history of a job by its ledger, metric to its values by steps.
+
+        It is what each execution continued, truncated at its own first step.
+        """
         histories: dict[str | None, list[dict[str, Any]]] = {}
         fresh: set[str] = set()
         for line in self.lines:
@@ -61,7 +64,14 @@ class LoggedJobs:
                     fresh.discard(by)
                 histories[by].append(line)
         *_, last = histories.values()
-        return {name: [each[name] for each in last if name in each] for name in ("loss", "val")}
+        return {name: {each["step"]: each[name] for each in last if name in each} for name in ("loss", "val")}
+
+    def curves(self, job: str) -> dict[str, dict[int, float]]:
+        """Return the same as `monkey metrics` has it."""
+        [row] = self.shop.json("metrics", job)
+        assert row["job"] == job
+        found = row["metrics"].items()
+        return {name: dict(zip(curve["steps"], curve["values"], strict=True)) for name, curve in found}
 
     def check(self) -> None:
         """Hold every view against the ledger."""
@@ -70,7 +80,9 @@ class LoggedJobs:
         for row in rows:
             kept, job = self.kept(row["job"]), row["job"]
             info = self.shop.json("info", job)
-            for name, values in kept.items():
+            assert self.curves(job) == {name: points for name, points in kept.items() if points}
+            for name, points in kept.items():
+                values = list(points.values())
                 expected = (values[-1], min(values), max(values), len(values)) if values else None
                 for told in (row["summary"], info["metrics"]):
                     entry = told.get(name)
@@ -91,6 +103,12 @@ def test_a_resumed_job_has_the_metrics_and_outputs_of_all_its_attempts(shop: Sho
         until(lambda: shop.states() == {"paused": 1}, "it is paused")
         shop.run("resume", "sweep")
     else:
+        [row] = shop.json("list", "jobs", "sweep")
+        logged = {line["step"]: line["loss"] for line in jobs.lines if line.get("loss")}
+        shown = until(lambda: jobs.curves(row["job"])["loss"], "the curve of the running job is in the store")
+        # The agent ships what was logged up to its last heartbeat.
+        assert shown.items() <= {line["step"]: line["loss"] for line in jobs.lines if line.get("loss")}.items()
+        assert len(shown) > len(logged) / 2
         for pid in shop.agents:
             os.kill(pid, signal.SIGKILL)
     shop.run("apply")

@@ -62,7 +62,7 @@ def test_a_revised_sweep_is_shown_as_its_newest_revision_is(
         assert len(is_shown(sent, shop, jobs)) == 2
 
         name_database(shop, filled)
-        shop.run("metrics", "backfill", "sweep")
+        shop.run("backfill", "sweep")
         assert len(is_shown(filled, shop, jobs)) == 2
         spec.write_text(spec.read_text().replace("[0, 2]", f"[0, {JOBS}]"))
         shop.run("apply")

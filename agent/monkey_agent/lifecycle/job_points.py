@@ -2,7 +2,7 @@
 
 A job gives a point when it begins and when its end is recorded, with the times in its log. The first is sent again,
 with what the job has logged, as long as it runs. When the job ends it is sent with what the end has: so it depends on
-no moment of sampling, and `monkey metrics backfill` makes the same. The machine and its jobs give points as they are
+no moment of sampling, and `monkey backfill` makes the same. The machine and its jobs give points as they are
 sampled.
 """
 

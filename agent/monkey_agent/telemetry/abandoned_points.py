@@ -1,7 +1,7 @@
 """Points that a later attempt abandoned, as it began before them: InfluxDB gets them again, with `kept` false.
 
 InfluxDB keeps the newest of points of one series and time. A machine that was cut off from InfluxDB alone may send such
-a point later. It counts as kept then, until the next attempt or `monkey metrics backfill`.
+a point later. It counts as kept then, until the next attempt or `monkey backfill`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from monkey.errors import StoreError
 from monkey.metrics.history_summary import find_cuts
 from monkey.metrics.influx.influx_points import make_metric_tags, parse_agent_machine
+from monkey.metrics.record_feed import MAX_LINE
 from monkey.metrics.records import NOTHING_KEPT, RecordCut, Records
-from monkey.metrics.summary import MAX_LINE
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.history_parts import HistoryPart, restore_history
 from monkey.protocol.record.job_attempts import AttemptRecord

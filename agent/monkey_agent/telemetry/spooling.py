@@ -1,7 +1,7 @@
 """The agent's telemetry for InfluxDB: attempts' metrics, jobs and machines as points, by a spool and an exporter.
 
 It never waits for a server, and no failure of it harms a job. Lost points are counted and reported, and
-`monkey metrics backfill` makes them again from the store.
+`monkey backfill` makes them again from the store.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from dataclasses import replace
 
-from monkey.metrics.summary import MAX_METRICS
+from monkey.metrics.record_feed import MAX_METRICS
 from monkey.metrics.usage import USAGE_FILE
 from monkey.store.store_port import Store
 from monkey.untrusted_files import UntrustedFile

@@ -215,7 +215,7 @@ def _left_over(agent: AgentView, way: Mapping[str, Any]) -> Iterator[DoctorCheck
     why = f" ({way['error']})" if way.get("error") else ""
     owed = format_size(read_count(way, "owed"))
     text = f"agent {agent.id} left with {owed} that may wait for {way.get('url', '?')}{why}"
-    hint = "the next agent there sends them; `monkey metrics backfill SWEEP` sends them now, from the store"
+    hint = "the next agent there sends them; `monkey backfill SWEEP` sends them now, from the store"
     wrong = may_hold_points(agent, way)
     yield DoctorCheck("agents", text if wrong else f"{text}, or were sent since", hint if wrong else "", wrong=wrong)
 
@@ -225,7 +225,7 @@ def _lost(agent: AgentView, way: Mapping[str, Any]) -> Iterator[DoctorCheck]:
     for key, what in (("dead", "points that InfluxDB refused"), ("dropped", "points that its disk had no room for")):
         if read_count(way, key):
             hint = "metrics/*/dead.lp in its directory has them, each with the reason"
-            hint = hint if key == "dead" else "raise `spool:`; `monkey metrics backfill SWEEP` brings them back"
+            hint = hint if key == "dead" else "raise `spool:`; `monkey backfill SWEEP` brings them back"
             text = f"agent {agent.id} has {read_count(way, key):,} {what} ({way.get('url', '?')})"
             yield DoctorCheck("agents", text, hint, wrong=True)
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from monkey.apply.verify.object_reader import ObjectReader
 from monkey.metrics.history_summary import summarize_history
-from monkey.metrics.summary import MAX_METRICS, MetricSummary
+from monkey.metrics.record_feed import MAX_METRICS
+from monkey.metrics.summary import MetricSummary
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.history_parts import parse_parts, restore_history

@@ -37,6 +37,23 @@ def find_sweep_or_job(snapshot: StoreSnapshot, what: str) -> LookupResult:
     return LookupResult(matches[job], job)
 
 
+class ChosenJob(NamedTuple):
+    """A job, and the sweep in which it was found."""
+
+    view: SweepView
+    job: str
+
+
+def find_jobs(snapshot: StoreSnapshot, whats: Iterable[str]) -> list[ChosenJob]:
+    """Return the jobs that are meant, those of a sweep in the spec's order, each once. Raises NotFound."""
+    found: dict[str, ChosenJob] = {}
+    for what in whats:
+        view, job = find_sweep_or_job(snapshot, what)
+        for each in [job] if job else view.ids:
+            found.setdefault(each, ChosenJob(view, each))
+    return list(found.values())
+
+
 def find_job(view: SweepView, beginning: str) -> str:
     """Return the sweep's job whose id begins so. Raises NotFound."""
     matches = _jobs([view], beginning)

@@ -1,53 +1,83 @@
-"""`monkey metrics`: what there is to do about metrics in InfluxDB."""
+"""`monkey metrics`: the curves of what jobs logged, over all their attempts."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Collection, Sequence
+from functools import partial
+
 import click
 
-from monkey.apply.inspect.backfill import BackfillResult, backfill_sweep
-from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
+from monkey.apply.inspect.attempt_records import find_owner
+from monkey.apply.world.lookup import ChosenJob, find_jobs
 from monkey.apply.world.world import World
-from monkey.cli.session import complete_sweep_names, run_in_world
-from monkey.cli.terminal.text import flatten_text, format_plural
-from monkey.errors import MonkeyError
-from monkey.fleet.secret_values import SecretValues
-from monkey.metrics.influx.influx_client import InfluxClient, InfluxDenied
+from monkey.cli.render.curves.curve_tables import (
+    CSV_HEAD,
+    JobCurve,
+    format_curves,
+    format_curves_csv,
+    make_json_printer,
+    serialize_curves,
+    shorten_curve,
+)
+from monkey.cli.session import check_one_format, complete_sweep_names, json_option, run_in_world
+from monkey.cli.terminal.text import detect_terminal, flatten_text
+from monkey.errors import NotFound
+from monkey.results.curves.curve_reader import CurveReader
+from monkey.spec.yaml.mistakes import suggest_word
 
 
-@click.group("metrics")
-def metrics_command() -> None:
-    """Manage the copy of metrics in InfluxDB."""
+@click.command("metrics")
+@click.argument("whats", metavar="JOB|SWEEP…", nargs=-1, required=True, shell_complete=complete_sweep_names)
+@click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Only this metric; may be given again.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print all points as CSV.")
+@json_option
+def metrics_command(whats: tuple[str, ...], metrics: tuple[str, ...], as_csv: bool, as_json: bool) -> None:
+    """Show the curves of what jobs logged, with their steps: of JOB, or of all jobs of SWEEP.
 
-
-@metrics_command.command("backfill")
-@click.argument("sweep", shell_complete=complete_sweep_names)
-def backfill_metrics(sweep: str) -> int:
-    """Send SWEEP's metrics and job states from the store to the InfluxDB that monkey.yaml names.
-
-    Sends the same points as agents do, so existing points are not doubled. Use it after InfluxDB lost data, or for a
-    sweep that is older than InfluxDB. Agents send the metrics of running attempts themselves.
+    A curve is the job's over all its attempts, where they continue each other from checkpoints. Curves of running
+    jobs reach to the last heartbeat of their agent.
     """
-    done = run_in_world(lambda world: _backfill(world, sweep), reports=True)
-    sent = f"{format_plural(done.points, 'point')} of {format_plural(done.attempts, 'attempt')} sent"
-    click.echo(f"{flatten_text(sweep)}: {sent}.")
-    if done.garbage:
-        click.echo(f"Lines that were no records were passed over: {done.garbage:,}.")
-    if done.refused:
-        click.echo(f"InfluxDB refused {format_plural(done.refused, 'point')}: {flatten_text(done.why)}")
-    return 1 if done.refused else 0
+    check_one_format(**{"--csv": as_csv, "--json": as_json})
+    show = _print_csv if as_csv else _print_json if as_json else _print_lines
+    run_in_world(lambda world: show(world, whats, metrics))
 
 
-async def _backfill(world: World, sweep: str) -> BackfillResult:
-    influx = world.project.influx
-    if influx is None:
-        hint = "add `metrics: {influxdb: …}`; docs/metrics.md tells what to write"
-        raise MonkeyError("monkey.yaml names no InfluxDB to send metrics to", hint=hint)
-    check_endpoints(world.project, list_report_endpoints(world.project))
-    try:
-        client = InfluxClient(influx, SecretValues().get(influx.secrets))
-    except InfluxDenied as exc:
-        raise MonkeyError(f"{influx.url} cannot be used: {exc}", hint="`monkey doctor`") from exc
-    try:
-        return await backfill_sweep(world, sweep, influx, client)
-    finally:
-        client.close()
+async def read_curves(
+    world: World, whats: Sequence[str], metrics: Collection[str]
+) -> AsyncIterator[tuple[ChosenJob, list[JobCurve]]]:
+    """Yield each job that is meant with its curves. Raises NotFound where no job logged a metric that is named."""
+    chosen = find_jobs(await world.reader().read(), whats)
+    for name in metrics:
+        _check_logged(name, chosen)
+    reader = CurveReader(world.at, world.keys)
+    owners = [find_owner(one.view, one.job) for one in chosen]
+    places = iter(chosen)
+    async for _, curves in reader.read_many(owners, metrics):
+        one = next(places)
+        yield one, [JobCurve(one, name, curve) for name, curve in curves.items()]
+
+
+def _check_logged(name: str, chosen: Sequence[ChosenJob]) -> None:
+    """Raise NotFound unless a job logged the metric, as far as summaries tell."""
+    known = {metric for one in chosen for metric in one.view.view(one.job).metrics}
+    if name not in known and known:
+        raise NotFound(f"--metric: no job logged {name!r}", hint=suggest_word(name, known, "metric"))
+
+
+async def _print_lines(world: World, whats: Sequence[str], metrics: Collection[str]) -> None:
+    found = [shorten_curve(one) async for _, curves in read_curves(world, whats, metrics) for one in curves]
+    lines = format_curves(found, detect_terminal())
+    click.echo("\n".join(lines or [f"No metrics yet: {flatten_text(', '.join(whats))} logged nothing."]))
+
+
+async def _print_csv(world: World, whats: Sequence[str], metrics: Collection[str]) -> None:
+    click.echo(",".join(CSV_HEAD) + "\r")
+    async for _, curves in read_curves(world, whats, metrics):
+        click.echo(format_curves_csv(curves), nl=False)
+
+
+async def _print_json(world: World, whats: Sequence[str], metrics: Collection[str]) -> None:
+    add, end = make_json_printer(partial(click.echo, nl=False))
+    async for chosen, curves in read_curves(world, whats, metrics):
+        add(serialize_curves(chosen, curves))
+    end()

@@ -44,7 +44,7 @@ def _left(agent: AgentView, told: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"metrics: {agent.machine} left with {format_size(read_count(told, 'owed'))} that may wait for "
             f"{told.get('url')}"
-            f"{why}: the next agent there sends them, or `monkey metrics backfill SWEEP` does"
+            f"{why}: the next agent there sends them, or `monkey backfill SWEEP` does"
         )
     yield from _lost(agent.machine, told)
 

@@ -56,6 +56,8 @@ class Terminal:
 
     width: int | None = None
     colour: bool = False
+    #: Does its encoding lack the blocks that curves are drawn with?
+    ascii: bool = False
 
     def paint(self, text: str, colour: str) -> str:
         """Colour the text where that is welcome."""
@@ -71,7 +73,15 @@ def detect_terminal(stream: TextIO | None = None) -> Terminal:
         colour = True
     if os.environ.get("NO_COLOR"):
         colour = False
-    return Terminal(_columns(stream) if tty else None, colour)
+    return Terminal(_columns(stream) if tty else None, colour, not _can_encode("▁█⣿", stream))
+
+
+def _can_encode(text: str, stream: TextIO) -> bool:
+    try:
+        text.encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def _columns(stream: TextIO) -> int:

@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from monkey.errors import KeyMissing
 from monkey.protocol.layout import Keys, is_agent_name
 from monkey.protocol.record.shipment import METRICS
-from monkey.protocol.record.shipment_reading import ShipmentReader, join_pieces
+from monkey.protocol.record.shipment_reading import ShippedMetrics
 from monkey.store.keys import is_encodable
 from monkey.store.store_port import Store
 
@@ -55,8 +55,18 @@ def is_file_name(name: Any) -> bool:
     return isinstance(name, str) and is_encodable(name) and name not in ("", ".", "..") and not set(name) & {"/", "\0"}
 
 
-async def restore_history(store: Store, keys: Keys, job: str, parts: Iterable[HistoryPart], directory: Path) -> None:
-    """Bring the metrics files of all parts to `directory`/K/NAME. Raises StoreError, OSError."""
+async def restore_history(
+    store: Store,
+    keys: Keys,
+    job: str,
+    parts: Iterable[HistoryPart],
+    directory: Path,
+    read_shipped: Callable[[str, str, int], Awaitable[Mapping[str, bytes]]] | None = None,
+) -> None:
+    """Bring the metrics files of all parts to `directory`/K/NAME. Raises StoreError, OSError.
+
+    `read_shipped`: the `ShippedMetrics.read` of a caller that reads many jobs.
+    """
     for part in parts:
         place = directory / str(part.k)
         place.mkdir(parents=True, exist_ok=True)
@@ -68,7 +78,7 @@ async def restore_history(store: Store, keys: Keys, job: str, parts: Iterable[Hi
                 await store.get_file(prefix + name, place / name)
                 found = True
         if not found:  # its agent was killed before it could bring them there
-            pieces = await ShipmentReader(store, keys, part.agent).read_all()
-            for path, data in join_pieces(pieces, job, part.k).items():
-                if path.startswith(METRICS) and is_file_name(name := path.removeprefix(METRICS)):
+            read = read_shipped or ShippedMetrics(store, keys).read
+            for name, data in (await read(part.agent, job, part.k)).items():
+                if is_file_name(name):
                     (place / name).write_bytes(data)

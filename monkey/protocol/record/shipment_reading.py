@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.heartbeat import decode_beat
 from monkey.protocol.layout import Keys, parse_number
-from monkey.protocol.record.shipment import Piece, decode_segment, unpack_pieces
+from monkey.protocol.record.shipment import METRICS, Piece, decode_segment, unpack_pieces
 from monkey.store.store_port import Store
 
 
@@ -71,11 +72,34 @@ class GrowingFile:
         return new
 
 
-def join_pieces(pieces: Collection[Piece], job: str, k: int) -> dict[str, bytes]:
-    """Return the files of one attempt, name to bytes, as far as the pieces reach."""
-    files: dict[str, GrowingFile] = {}
-    parts: dict[str, list[bytes]] = {}
-    for piece in pieces:
-        if (piece.job, piece.k) == (job, k):
-            parts.setdefault(piece.name, []).append(files.setdefault(piece.name, GrowingFile()).take(piece))
-    return {name: b"".join(data) for name, data in parts.items()}
+class ShippedMetrics:
+    """The metrics files of attempts that left none of their own, as far as their agents shipped them."""
+
+    def __init__(self, store: Store, keys: Keys) -> None:
+        """Read nothing yet."""
+        self._store, self._keys = store, keys
+        self._agents: dict[str, ShipmentReader] = {}
+        self._fresh: set[str] = set()
+        self._lock = asyncio.Lock()
+        #: Job and position of its claim to the files, each with what has come of it.
+        self._files: dict[tuple[str, int], dict[str, tuple[GrowingFile, list[bytes]]]] = {}
+
+    def refresh(self) -> None:
+        """Look again at all agents when they are asked for next."""
+        self._fresh.clear()
+
+    async def read(self, agent: str, job: str, k: int) -> dict[str, bytes]:
+        """Return the files of one attempt, name to bytes. Raises StoreError."""
+        async with self._lock:
+            if agent not in self._fresh:
+                reader = self._agents.setdefault(agent, ShipmentReader(self._store, self._keys, agent))
+                for piece in await reader.read_all():
+                    self._take(piece)
+                self._fresh.add(agent)
+        return {name: b"".join(data) for name, (_, data) in self._files.get((job, k), {}).items()}
+
+    def _take(self, piece: Piece) -> None:
+        if piece.name.startswith(METRICS):
+            files = self._files.setdefault(piece[:2], {})
+            file, data = files.setdefault(piece.name.removeprefix(METRICS), (GrowingFile(), []))
+            data.append(file.take(piece))

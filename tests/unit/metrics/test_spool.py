@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from monkey.metrics.record_feed import MAX_LINE
 from monkey.metrics.spool import SEGMENT, Spool, is_owed, list_spools, read_influx_settings, rescue_points
 from monkey.metrics.spool_reader import _PIECE_BYTES, SpoolBacklog
-from monkey.metrics.summary import MAX_LINE
 from monkey.spec.project.influx_settings import InfluxSettings
 from tests.precious import Precious
 

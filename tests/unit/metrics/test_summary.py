@@ -6,9 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monkey.metrics.record_feed import MAX_LINE, MAX_METRICS
 from monkey.metrics.summary import (
-    MAX_LINE,
-    MAX_METRICS,
     BestValue,
     MetricSummary,
     find_best_value,

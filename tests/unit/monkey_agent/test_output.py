@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from monkey.protocol.record.shipment_reading import join_pieces
 from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
+from tests.pieces import join_pieces
 from tests.unit.monkey_agent.body import Body, script
 
 

@@ -62,7 +62,7 @@ def test_what_agents_that_are_gone_still_owe() -> None:
     assert all(("backfill" in check.hint) or ("dead.lp" in check.hint) for check in found if check.wrong)
     (unsure,) = (check for check in found if not check.wrong and check is not found[-1])
     assert unsure.text == "agent f/peace/1 left with 378 bytes that may wait for http://i, or were sent since"
-    how = "the next agent there sends them, or `monkey metrics backfill SWEEP` does"
+    how = "the next agent there sends them, or `monkey backfill SWEEP` does"
     assert set(format_departed_telemetry(agents)) == {
         f"metrics: left left with 378 bytes that may wait for http://i (connection refused): {how}",
         "metrics: http://i refused 3 points of left; `monkey doctor` tells where they are kept",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from monkey.apply.verify.object_reader import ObjectReader
 from monkey.apply.verify.record_check import RecordFault, check_record, compare_summary
-from monkey.metrics.summary import MAX_METRICS, MetricSummary
+from monkey.metrics.record_feed import MAX_METRICS
+from monkey.metrics.summary import MetricSummary
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.layout import Keys
 from monkey.store.memory import MemoryStore

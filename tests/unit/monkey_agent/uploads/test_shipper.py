@@ -10,11 +10,12 @@ from typing import Any, cast
 from monkey.protocol.clock import MachineClock
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.shipment import LOG, METRICS, Piece
-from monkey.protocol.record.shipment_reading import ShipmentReader, join_pieces
+from monkey.protocol.record.shipment_reading import ShipmentReader
 from monkey.store.memory import MemoryStore
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
 from tests.loops import Run
+from tests.pieces import join_pieces
 from tests.signing import SIGNERS
 
 KEYS, AGENT = Keys("shop"), "cloud/i-1/a"

@@ -13,9 +13,10 @@ from monkey.errors import CorruptObject, StoreUnavailable
 from monkey.protocol.heartbeat import HeartbeatWriter, decode_beat
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.shipment import SEAL_BYTES, Piece, Shipment, decode_segment
-from monkey.protocol.record.shipment_reading import GrowingFile, ShipmentReader, join_pieces
+from monkey.protocol.record.shipment_reading import GrowingFile, ShipmentReader
 from monkey.store.memory import MemoryStore
 from tests.loops import Run
+from tests.pieces import join_pieces
 from tests.unit.apply.small_project import _Clock
 
 KEYS, AGENT = Keys("shop"), "local/m/b"

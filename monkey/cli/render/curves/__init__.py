@@ -1,0 +1,1 @@
+"""Curves as texts and pictures."""
