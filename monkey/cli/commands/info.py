@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from monkey.apply.inspect.attempt_records import read_attempts
+from monkey.apply.inspect.attempt_records import find_owner, read_attempts
 from monkey.apply.inspect.result_facts import read_result_facts
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.apply.world.world import World
 from monkey.cli.render import job_details as render
 from monkey.cli.session import complete_sweep_names, json_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
+from monkey.results.curves.curve_reader import CurveReader
 
 
 @click.command("info")
@@ -33,4 +34,5 @@ async def _info(world: World, what: str, *, as_json: bool) -> str:
     if as_json:
         return dump_json(render.serialize_job_details(found.view, found.job, tries, facts), indent=2)
     where = world.keys, world.at.url, detect_terminal()
-    return "\n".join(render.format_job_details(found.view, found.job, tries, *where, facts))
+    curves = await CurveReader(world.at, world.keys).read(find_owner(found.view, found.job))
+    return "\n".join(render.format_job_details(found.view, found.job, tries, *where, facts, curves))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from monkey.apply.inspect.attempt_records import find_owner
 from monkey.apply.inspect.result_facts import ResultFacts
 from monkey.cli.render.attempt_lines import format_attempts, parse_applied, serialize_attempts
+from monkey.cli.render.curves.curve_tables import add_sparklines
 from monkey.cli.render.evidence.fact_lines import format_facts, serialize_facts
 from monkey.cli.render.list_tables import serialize_job, serialize_sweeps
 from monkey.cli.render.parameter_text import format_parameters
@@ -20,7 +22,6 @@ from monkey.cli.terminal.text import (
     format_cell,
     format_elapsed,
     format_plural,
-    lay_out_table,
 )
 from monkey.metrics.summary import has_diverged
 from monkey.plan.explain import find_setting_changes, format_listed_setting, format_seconds
@@ -32,6 +33,7 @@ from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
 from monkey.results.causes.failure_report import serialize_failures
 from monkey.results.causes.spec_offer import EndedJobs
 from monkey.results.failure_kinds import find_last_line, group_failures, sign_failure
+from monkey.results.curves.curve import Curve
 from monkey.spec.command.command import CommandError, compile_command
 from monkey.spec.job.recipe import JobResources, SweepSettings
 
@@ -49,6 +51,7 @@ def format_job_details(
     store: str,
     to: Terminal,
     came_from: ResultFacts | None = None,
+    curves: Mapping[str, Curve] | None = None,
 ) -> list[str]:
     """Return a job: what it is, how it went, each attempt, what it measured and left, and what that came from."""
     revision, seen = view.state.revision, view.view(job)
@@ -73,7 +76,7 @@ def format_job_details(
     lines = _facts(facts, to) + _part("attempts", format_attempts(found, seen, parse_applied(revision.at), to), to)
     lines += _part("usage", format_usage(seen.usage, revision.settings.resources), to)
     lines += _part("came from", format_facts(came_from), to)
-    lines += _part("metrics", _metrics(seen.metrics, to), to)
+    lines += _part("metrics", _metrics(seen.metrics, curves or {}, to), to)
     outputs = [
         f"{flatten_text(f'{store}/{view.locate_output(keys, seen, path)}')}  {to.paint(sha[:12], 'dim')}"
         for path, sha in seen.outputs.items()
@@ -104,13 +107,15 @@ def format_usage(usage: dict[str, float], asked: JobResources) -> list[str]:
     return [line for name, line in told.items() if name in usage]
 
 
-def _metrics(metrics: dict[str, dict[str, Any]], to: Terminal) -> list[str]:
+def _metrics(metrics: dict[str, dict[str, Any]], curves: Mapping[str, Curve], to: Terminal) -> list[str]:
     names = ("min", "max", "step", "count", "nonfinite")
     rows = [
         [metric, "nan" if has_diverged(summary) else summary.get("last"), *(summary.get(name) for name in names)]
         for metric, summary in metrics.items()
     ]
-    return lay_out_table(["METRIC", "LAST", *(name.upper() for name in names)], rows, to)
+    inside = replace(to, width=to.width and to.width - 2)
+    drawn = [curves[metric].place()[1] if metric in curves else [] for metric in metrics]
+    return add_sparklines(["METRIC", "LAST", *(name.upper() for name in names)], rows, drawn, inside)
 
 
 def format_sweep_details(view: SweepView, snapshot: StoreSnapshot, to: Terminal) -> list[str]:

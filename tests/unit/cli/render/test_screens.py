@@ -28,6 +28,7 @@ from monkey.plan.change import Plan
 from monkey.plan.digest import compute_plan_digest
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.status.store_snapshot import StoreSnapshot
+from monkey.results.curves.curve import Curve
 from tests.unit.apply.small_project import Pen, apply, opened, write_project
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07\rsecond"
@@ -230,6 +231,9 @@ def test_what_a_job_used_and_that_it_diverged_is_told(tmp_path: Path) -> None:
         view = progress.view
         tries = await read_attempts(world, view, jobs[0])
         lines = [line.strip() for line in format_job_details(view, jobs[0], tries, world.keys, "/store", Terminal())]
+        curves = {"loss": Curve([1, 2, 3], [0.75, 0.5, float("nan")], [0.0] * 3)}
+        drawn = format_job_details(view, jobs[0], tries, world.keys, "/store", Terminal(80), curves=curves)
+        assert [line.split()[-1] for line in drawn if "METRIC" in line or " loss " in line] == ["CURVE", "█▁!"]
         at = lines.index("usage")
         assert ["loss", "nan", "0.5", "0.5", "1", "1", "7"] in [line.split() for line in lines]
         assert lines[at + 1 : at + 5] == [
