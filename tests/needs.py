@@ -56,6 +56,8 @@ LIBRARIES = {
     "dvc": "dvc",
     "dvc_data": "dvc",
     "google": "google-auth",
+    "matplotlib": "matplotlib",
+    "plotext": "plotext",
     "grafana_foundation_sdk": "grafana-foundation-sdk",
     "grpc": "pulumi-library",
     "moto": "moto",

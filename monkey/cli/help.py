@@ -24,6 +24,7 @@ VERBS = {
         "logs": "Show the logs of jobs; -f follows.",
         "results": "Show jobs with their metrics, best first.",
         "metrics": "Show the curves of what jobs logged.",
+        "plot": "Draw curves and results in the terminal, or a file.",
         "fetch": "Download the outputs of jobs.",
         "notify": "Post results and statuses to the forge, from CI.",
         "verify": "Check that the store holds what was recorded.",

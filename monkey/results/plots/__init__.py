@@ -1,0 +1,1 @@
+"""What plots of a sweep show, before anything draws them."""

@@ -1,0 +1,52 @@
+"""Plots in a terminal: within its width, in letters that it has, and free of what names would steer it with."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from monkey.cli.render.curves.terminal_plot import draw_heat, draw_lines
+from monkey.cli.terminal.text import Terminal, measure_width
+from monkey.results.plots.line_plot import LinePlot, PlotLine
+from monkey.results.plots.parallel_plot import make_parallel_plot
+from tests.unit.plan.making import grid
+from tests.unit.results.sample_results import accs, made
+
+HOSTILE = "lr\x1b]0;title\x07\n\x9b2J=1"
+STEPS = [float(n) for n in range(50)]
+CURVES = LinePlot("lo\x1b[2Jss", "step", [PlotLine(HOSTILE, STEPS, STEPS), PlotLine("b", STEPS, STEPS[::-1])])
+POINTS = LinePlot(
+    "loss by kind", "kind", [PlotLine("", [0.0, 1.0], [2.0, 3.0])], False, ticks={0.0: "a\x1b[2J", 1.0: "b"}
+)
+
+
+@pytest.mark.needs("plotext")
+@pytest.mark.parametrize("plot", [CURVES, POINTS], ids=["curves", "points"])
+@pytest.mark.parametrize("width", [40, 80, 300, None])
+def test_a_plot_fits_the_terminal_and_obeys_no_name(plot: LinePlot, width: int | None) -> None:
+    for to in (Terminal(width), Terminal(width, ascii=True), Terminal(width, colour=True)):
+        lines = draw_lines(plot, to)
+        plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]
+        assert not any(re.search(r"[\x00-\x1f\x7f-\x9f]", line) for line in plain)
+        assert max(map(measure_width, plain)) <= (width or 100)
+        assert to.colour or plain == lines
+        assert not to.ascii or all(line.isascii() for line in lines if HOSTILE[:2] not in line)
+
+
+@pytest.mark.needs("plotext")
+def test_a_rising_curve_rises_and_a_gap_is_left_out() -> None:
+    rising = LinePlot("loss", "step", [PlotLine("a", [1.0, 2.0, 3.0], [1.0, float("nan"), 3.0])])
+    lines = draw_lines(rising, Terminal(60, ascii=True))
+    marked = [at for at, line in enumerate(lines[:-1]) if "*" in line]
+    assert len(marked) == 2 and lines[marked[0]].index("*") > lines[marked[1]].index("*")
+    assert lines[-1] == "  ** a"
+
+
+def test_a_heat_map_needs_no_library() -> None:
+    jobs = grid(lr=[1, 2], kind=["x", "y"])
+    plot = make_parallel_plot(made(jobs, accs(0.1, 0.2, 0.3, 0.4)), "acc")
+    head, *lines, legend = draw_heat(plot, Terminal(80))
+    assert head.split("  ")[-1].strip() == "BEST TO WORST" and len(lines) == 4
+    assert lines[1].endswith("|▓▓▓▓▓▓      |") and "25 %" in legend
+    assert all(line.isascii() for line in draw_heat(plot, Terminal(80, ascii=True)))
