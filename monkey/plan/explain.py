@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from monkey.plan.jobs.job_changes import SettingChange, StaleReason
 from monkey.plan.sizes import format_size
 from monkey.spec.job.expires import Expiry
+from monkey.spec.job.metric_sources import MetricSource
 from monkey.spec.job.recipe import Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule
 from monkey.spec.project.notify_channel import NotifyChannel
@@ -92,12 +93,19 @@ def format_seconds(seconds: float) -> str:
     return " ".join(f"{count:.0f}{unit}" for count, unit in parts if count)
 
 
+#: Settings that a spec has under other names; and those that are lists of what can say itself.
+_SAID = {"influx": "metrics.influxdb", "sources": "metrics.from"}
+_READERS: dict[str, Callable[[Mapping[str, Any]], StopRule | NotifyChannel | MetricSource]] = {
+    "stop_when": StopRule.from_json,
+    "notify": NotifyChannel.from_json,
+    "metrics.from": MetricSource.from_json,
+}
+
+
 def format_listed_setting(name: str, value: Iterable[Mapping[str, Any]]) -> str | None:
-    """Say `stop_when` or `notify`: "loss is nan; val_accuracy above 0.99"; None where the setting is another."""
-    if name not in ("stop_when", "notify"):
-        return None
-    read = StopRule.from_json if name == "stop_when" else NotifyChannel.from_json
-    return "; ".join(read(one).words() for one in value)
+    """Say a list of `stop_when`: "loss is nan; val_accuracy above 0.99"; None where the setting is no such list."""
+    read = _READERS.get(name)
+    return None if read is None else "; ".join(read(one).words() for one in value)
 
 
 def _format_setting(name: str, value: Any) -> str:
@@ -121,8 +129,8 @@ def _format_setting(name: str, value: Any) -> str:
 def _flatten_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in settings.items():
-        said = "metrics.influxdb" if name == "influx" else name
-        flat |= {f"{said}.{part}": of for part, of in value.items()} if isinstance(value, dict) else {name: value}
+        said = _SAID.get(name, name)
+        flat |= {f"{said}.{part}": of for part, of in value.items()} if isinstance(value, dict) else {said: value}
     return flat
 
 

@@ -30,8 +30,9 @@ class PreparedRecipe:
     recipe: Recipe
     code: UnpackedSnapshot
     base: int
-    #: Variables that are not in its environment.
+    #: Variables that are not in its environment, and those that are.
     withheld: frozenset[str]
+    variables: frozenset[str]
     globs: GlobPatterns | None
     facts: RecipeFacts
     _commands: dict[frozenset[str], JobCommand] = field(default_factory=dict)
@@ -85,7 +86,7 @@ class RecipePreparer:
         """Prepare a recipe whose jobs are not to inherit the variables `withheld`; raises JobFailed, OSError."""
         globs, env = select_outputs(recipe), self._environment(recipe, hold, withheld)
         facts = self._facts.collect(recipe.command, env, hold.venv if hold is not None else None)
-        prepared = PreparedRecipe(recipe, code, self._launcher.base(env), withheld, globs, facts)
+        prepared = PreparedRecipe(recipe, code, self._launcher.base(env), withheld, frozenset(env), globs, facts)
         while len(self._known) >= _REMEMBERED_RECIPES:
             del self._known[next(iter(self._known))]
         self._known[id(recipe)] = prepared

@@ -36,7 +36,7 @@ from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.recipes import PreparedRecipe, RecipePreparer, select_outputs
 from monkey_agent.execution.running_attempt import RunningAttempt
 from monkey_agent.execution.unrecorded_attempts import Exited, UnrecordedAttempts
-from monkey_agent.execution.workspace import Workspace, Workspaces, make_job_variables
+from monkey_agent.execution.workspace import Workspace, Workspaces, make_job_variables, name_tracked_run
 from monkey_agent.local_files import explain_os_error
 from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.logs.masking import LogMask
@@ -125,7 +125,8 @@ class LocalRunner:
                 await self._preparation.fill(prepared.code, space)
                 checkpoint = await self.checkpoints.restore(attempt, space.checkpoint)
                 await self._continue(attempt, checkpoint.history, space)
-                variables = rendered.env | make_job_variables(attempt, space) | (hold.secrets if hold else {})
+                tracked = {k: v for k, v in name_tracked_run(attempt).items() if k not in prepared.variables}
+                variables = tracked | rendered.env | make_job_variables(attempt, space) | (hold.secrets if hold else {})
                 given = await turn()
                 if not self._launcher.up:
                     await self._launcher.start()

@@ -13,6 +13,7 @@ from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
 from monkey_agent.checkpoints.checkpoint_saver import CheckpointSavers
+from monkey_agent.collecting.metric_collector import MetricCollector
 from monkey_agent.execution.exit_reasons import explain_exit, explain_failed_start, spell_exit_code
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.stop_conditions import StopConditions
@@ -89,7 +90,8 @@ class RunningAttempt:
         self._minding = False
         watch, needed = self._conditions.see if self._conditions else None, list_needed_metrics(attempt)
         self._metrics = MetricFiles(self._space.metrics, watch, needed, self._space.history)
-        self._checkpoint.measure, self._checkpoint.ship = self._metrics.sizes, lambda: services.ship()
+        self._collector = MetricCollector(self._space, attempt.settings.sources, self.log.note)
+        self._checkpoint.measure, self._checkpoint.ship = self._metrics.sizes, self._ship
         #: What was not shipped yet of what it writes.
         self.unshipped = UnshippedFiles(attempt.job, attempt.k, self.log.open_cursor(), self._metrics)
         self.job, self.sweep = attempt.job, attempt.sweep
@@ -150,6 +152,7 @@ class RunningAttempt:
     async def _end(self) -> None:
         if not self._frozen and self._checkpoint.in_use:
             await self.process.halt()
+            await self._collector.catch_up()
             await self._checkpoint.last_moment()
             if not self._frozen:
                 self.process.thaw()
@@ -174,9 +177,14 @@ class RunningAttempt:
             self._why = EndCause.REPLACED, replaced
             self._services.spawn(self._end())
         self._checkpoint.tick()
+        self._collector.tick()
         if self._conditions is not None and not self._minding:
             self._minding = True
             self._services.spawn(self._mind(self._conditions))
+
+    async def _ship(self) -> None:
+        await self._collector.catch_up()
+        await self._services.ship()
 
     @property
     def _at_work(self) -> bool:
@@ -226,6 +234,7 @@ class RunningAttempt:
 
     async def _conclude(self, how: ProcessExit) -> AttemptOutcome:
         """Return the outcome once all that it names is in the store; may be called again after a StoreError."""
+        await self._collector.finish()
         outcome = replace(self._verdict(how), facts=await self._record_facts())
         if outcome.ending in _OWN_ENDS and (replaced := self._space.replaced()):
             reason = "; ".join(dict.fromkeys(filter(None, (outcome.reason, replaced))))

@@ -206,6 +206,16 @@ class Workspaces:
         self.empty_trash()
 
 
+def name_tracked_run(attempt: Attempt) -> dict[str, str]:
+    """Return variables by which W&B continues one run over all attempts, and MLflow gives their runs one name."""
+    return {
+        "WANDB_RUN_ID": attempt.job,
+        "WANDB_RESUME": "allow",
+        "WANDB_RUN_GROUP": attempt.sweep,
+        "MLFLOW_RUN_NAME": f"{attempt.sweep}-{attempt.job}",
+    }
+
+
 def make_job_variables(attempt: Attempt, space: Workspace) -> dict[str, str]:
     """Return the variables of an attempt that runs there."""
     return {

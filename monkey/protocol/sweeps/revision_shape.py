@@ -8,6 +8,7 @@ from monkey.protocol import entry_shape
 from monkey.protocol.layout import PROJECT_NAME
 from monkey.spec.job import stop_when
 from monkey.spec.project.forge_settings import FORGE_TYPES
+from monkey.spec.job.metric_sources import SOURCE_KINDS
 from monkey.spec.project.notify_channel import CHANNEL_KINDS, NOTIFY_EVENTS
 
 #: What `monkey.spec.yaml.units.duration` takes.
@@ -42,6 +43,10 @@ def _channel(value: Any) -> bool:
 
 def _forge(value: Any) -> bool:
     return _of_forge(value) and len(value) == 3
+
+
+def _source(value: Any) -> bool:
+    return _plain_to_plain(value) and len(value) == 1 and value.keys() <= {*SOURCE_KINDS}
 
 
 _texts = entry_shape.make_list_test(entry_shape.is_plain_text)
@@ -109,6 +114,7 @@ SETTINGS = {
         }
     ),
     "stop_when": entry_shape.make_list_test(_rule),
+    "sources": entry_shape.make_list_test(_source),
     "notify": entry_shape.make_list_test(_channel),
     "expires": lambda value: entry_shape.is_text(value) or _duration(value),
 }

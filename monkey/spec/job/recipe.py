@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from monkey.spec.job.expires import Expiry
+from monkey.spec.job.metric_sources import MetricSource
 from monkey.spec.job.stop_when import StopRule
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.spec.project.notify_channel import NotifyChannel
@@ -100,6 +101,8 @@ class SweepSettings:
     influx: InfluxSettings | None = None
     #: The conditions on metrics that stop a job, or the sweep.
     stop_when: list[StopRule] = field(default_factory=list)
+    #: What else metrics are read from: event files, output, tables.
+    sources: list[MetricSource] = field(default_factory=list)
     #: The channels that get the sweep's notices.
     notify: list[NotifyChannel] = field(default_factory=list)
     #: When the sweep expires; None for never.
@@ -127,10 +130,11 @@ class SweepSettings:
 
         An older agent can thus read sweeps without such a field, and cannot take on a sweep that has one.
         """
-        plain = asdict(replace(self, influx=None, stop_when=[], notify=[], expires=None))
+        plain = asdict(replace(self, influx=None, stop_when=[], sources=[], notify=[], expires=None))
         later = {
             "influx": self.influx.to_json() if self.influx else None,
             "stop_when": [rule.to_json() for rule in self.stop_when],
+            "sources": [source.to_json() for source in self.sources],
             "notify": [channel.to_json() for channel in self.notify],
             "expires": self.expires.to_json() if self.expires else None,
             "take": self.take if self.take != "last" else None,
@@ -146,6 +150,7 @@ class SweepSettings:
             "resources": JobResources(**data["resources"]),
             "influx": InfluxSettings.from_json(data["influx"]) if "influx" in data else None,
             "stop_when": [StopRule.from_json(rule) for rule in data.get("stop_when", ())],
+            "sources": [MetricSource.from_json(source) for source in data.get("sources", ())],
             "notify": [NotifyChannel.from_json(channel) for channel in data.get("notify", ())],
             "expires": Expiry.from_json(data["expires"]) if "expires" in data else None,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from monkey.spec.job.metric_sources import SOURCES_SCHEMA
 from monkey.spec.parameters import distributions
 
 _VALUE = {"description": "Any value: text, number, true, false, null, list or mapping."}
@@ -76,6 +77,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "required": ["name"],
         "additionalProperties": False,
     },
+    "metrics": SOURCES_SCHEMA,
     "seed": {"description": "Seed of random draws: draw i of parameter p depends on seed, p and i alone."},
     "run_cap": {"description": "At most so many jobs of a grid; the number of draws of method: random (needed there)."},
     "max_concurrent_jobs": {"description": "At most so many jobs at once, on all machines together."},

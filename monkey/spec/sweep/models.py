@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from monkey.spec.job.equivalences import Equivalence, parse_equivalences
 from monkey.spec.job.expires import Expiry, parse_expiry
+from monkey.spec.job.metric_sources import MetricSource, parse_metric_sources
 from monkey.spec.job.recipe import BUILD_TIMEOUT_SECONDS, JobResources, MetricTake, Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule, parse_stop_rules
 from monkey.spec.parameters.parameters import Parameter, parse_parameters
@@ -215,6 +216,7 @@ class Spec(_Model):
     include: list[dict[str, Any]] = Field(default_factory=list)
     exclude: list[dict[str, Any]] = Field(default_factory=list)
     metric: MetricFields | None = None
+    metrics: Annotated[list[MetricSource], PlainValidator(parse_metric_sources)] = Field(default_factory=list)
     seed: int = Field(0, ge=0, lt=1 << 63)
     run_cap: int | None = Field(None, ge=1, le=MAX_JOBS)
     max_concurrent_jobs: _PositiveCount | None = None
@@ -287,5 +289,6 @@ class Spec(_Model):
             take=self.metric.take if self.metric else "last",
             secrets=self.secrets,
             stop_when=self.stop_when,
+            sources=self.metrics,
             expires=self.expires,
         )
