@@ -29,6 +29,8 @@ class MetricCollector:
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
         self._looking: asyncio.Task[None] | None = None
+        #: Was it said that something failed?
+        self._failed = False
 
     def tick(self) -> None:
         """Begin to look, if there is anything to look at."""
@@ -40,7 +42,7 @@ class MetricCollector:
             pause = _LOOK_SECONDS if await self.look() else _AGAIN_SECONDS
             await asyncio.sleep(pause)
 
-    async def look(self, patience: float = _PATIENCE_SECONDS) -> bool:
+    async def look(self) -> bool:
         """Have all that the job wrote by now in the metrics file; False where it could not be read."""
         if not self._sources:
             return True
@@ -51,19 +53,23 @@ class MetricCollector:
                 assert self._process.stdin is not None
                 self._process.stdin.write(b"\n")
                 await self._process.stdin.drain()
-                return await asyncio.wait_for(self._answer(self._process), patience)
+                if await asyncio.wait_for(self._answer(self._process), _PATIENCE_SECONDS):
+                    return True
+                raise OSError("the collector has ended")
             except (OSError, ValueError, TimeoutError) as exc:
                 await self._end(exc)
                 return False
+            except asyncio.CancelledError:  # its answer would be taken for that to the next look
+                self._kill()
+                raise
 
     async def finish(self) -> None:
         """Have all that the job wrote in the metrics file, as it has ended; then end the collector."""
         if not self._sources:
             return
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
         async with self._lock:
+            if self._looking is not None:  # it waits for its next look
+                self._looking.cancel()
             for _ in range(2):  # a second time, by another, where the first was killed
                 try:
                     process = self._process = self._process or await self._start()
@@ -80,7 +86,9 @@ class MetricCollector:
 
     async def catch_up(self) -> None:
         """Look before a checkpoint, which must not go to the store before what was logged by then."""
-        await self.look(_CHECKPOINT_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CHECKPOINT_SECONDS):
+                await self.look()
 
     async def _start(self) -> asyncio.subprocess.Process:
         space = self._space
@@ -112,9 +120,15 @@ class MetricCollector:
         return bool(line)
 
     async def _end(self, exc: BaseException) -> None:
+        if not self._failed:
+            self._failed = True
+            self._note(f"what `metrics: from` names could not be read for a while ({exc or type(exc).__name__})")
+        if process := self._kill():
+            await process.wait()
+
+    def _kill(self) -> asyncio.subprocess.Process | None:
         process, self._process = self._process, None
-        self._note(f"metrics that it writes in other forms could not be read for a while: {exc or type(exc).__name__}")
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+        return process
