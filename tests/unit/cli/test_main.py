@@ -138,7 +138,7 @@ def test_completion_scripts_name_our_variable(name: str, capsys: pytest.CaptureF
 
 
 def test_bash_completes_verbs_without_importing_them() -> None:
-    script = 'eval "$(monkey completion bash)"; COMP_WORDS=(monkey pl) COMP_CWORD=1; _monkey_completion monkey; '
+    script = 'eval "$(monkey completion bash)"; COMP_WORDS=(monkey pla) COMP_CWORD=1; _monkey_completion monkey; '
     assert shell(script + 'echo "${COMPREPLY[@]}"').stdout == "plan\n"
 
 
