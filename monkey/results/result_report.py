@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from monkey.plan.text.inert_markdown import cut_parts, format_cells, format_code_block, format_inline_code
 from monkey.protocol.notices.sweep_outcome import SweepOutcome
 from monkey.protocol.status.store_snapshot import SweepView
-from monkey.results.causes.spec_offer import EndedJobs
+from monkey.results.causes.ended_jobs import EndedJobs
 from monkey.results.earlier_results import EarlierResults
 from monkey.results.failure_kinds import find_last_line, group_failures
 from monkey.results.result_chart import draw_chart

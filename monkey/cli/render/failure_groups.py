@@ -10,7 +10,8 @@ from monkey.cli.render.parameter_text import find_job_parameters, format_paramet
 from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, format_plural
 from monkey.plan.advice import suggest_next_step
 from monkey.protocol.status.store_snapshot import JobState, JobView
-from monkey.results.causes.spec_offer import EndedJobs, suggest_change
+from monkey.results.causes.ended_jobs import EndedJobs
+from monkey.results.causes.spec_offer import suggest_change
 from monkey.results.failure_kinds import FailureKind, find_last_line, group_failures
 
 #: Kinds of failure that are shown; the rest are counted.

@@ -30,10 +30,10 @@ from monkey.plan.text.describe import describe_jobs
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
+from monkey.results.causes.ended_jobs import EndedJobs
 from monkey.results.causes.failure_report import serialize_failures
-from monkey.results.causes.spec_offer import EndedJobs
-from monkey.results.failure_kinds import find_last_line, group_failures, sign_failure
 from monkey.results.curves.curve import Curve
+from monkey.results.failure_kinds import find_last_line, group_failures, sign_failure
 from monkey.spec.command.command import CommandError, compile_command
 from monkey.spec.job.recipe import JobResources, SweepSettings
 

@@ -7,8 +7,8 @@ from typing import Any
 from monkey.protocol import entry_shape
 from monkey.protocol.layout import PROJECT_NAME
 from monkey.spec.job import stop_when
-from monkey.spec.project.forge_settings import FORGE_TYPES
 from monkey.spec.job.metric_sources import SOURCE_KINDS
+from monkey.spec.project.forge_settings import FORGE_TYPES
 from monkey.spec.project.notify_channel import CHANNEL_KINDS, NOTIFY_EVENTS
 
 #: What `monkey.spec.yaml.units.duration` takes.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from monkey.protocol.status.store_snapshot import SweepView
+from monkey.results.causes.ended_jobs import EndedJobs
 from monkey.results.causes.failure_rule import FailureRule
-from monkey.results.causes.spec_offer import EndedJobs, suggest_change
+from monkey.results.causes.spec_offer import suggest_change
 from monkey.results.failure_kinds import find_last_line, group_failures
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 from monkey.protocol.status.store_snapshot import SweepView
 from monkey.protocol.sweeps.revision import Revision
-from monkey.results.causes.failure_rule import FEWEST, FailureRule, RuleCondition, find_failure_rule
+from monkey.results.causes.failure_rule import FailureRule, RuleCondition
 from monkey.results.causes.spec_edit import SpecEdit
 from monkey.results.failure_kinds import FailureKind
 from monkey.spec.job.job_table import ABSENT, ParameterColumn
 
-#: The name of the machine among the parameters.
-HOST = "host"
-#: States of jobs that show whether a rule holds; the others have not ended.
-_ENDED = frozenset({"succeeded", "failed", "stopped"})
 #: Rows of `exclude` that are offered at most.
 _MAX_ROWS = 12
 #: A job that was killed had asked for too little memory if it used at least this share of it.
@@ -27,39 +22,6 @@ _NEAR = 0.75
 _LOOKED_AT = 100
 #: Conditions whose opposite is another condition.
 _OPPOSITE = {">=": "<", "<": ">=", "==": "!="}
-
-
-class EndedJobs:
-    """The jobs of a sweep that have ended, with their parameters and machines: looked at once for all its failures."""
-
-    def __init__(self, view: SweepView) -> None:
-        """Look at nothing yet."""
-        self._view = view
-
-    @cached_property
-    def columns(self) -> Mapping[str, ParameterColumn]:
-        """The parameters of all jobs, and the machine."""
-        revision = self._view.state.revision
-        columns = dict(revision.table.columns) if revision else {}
-        return columns if HOST in columns else {**columns, HOST: _gather_hosts(self._view, list(self._view.ids))}
-
-    @cached_property
-    def places(self) -> Sequence[int]:
-        """The rows of the jobs that have ended."""
-        return [at for at, job in enumerate(self._view.ids) if self._view.where(job) in _ENDED]
-
-    def explain(self, kind: FailureKind) -> FailureRule | None:
-        """Return the rule that separates this kind of failure from the other ended jobs; None where there is none."""
-        revision = self._view.state.revision
-        if revision is None or kind.count < FEWEST:
-            return None
-        return find_failure_rule(self.columns, [revision.rows[job] for job in kind.jobs], self.places)
-
-
-def _gather_hosts(view: SweepView, jobs: Sequence[str]) -> ParameterColumn:
-    numbers: dict[str, int] = {}
-    index = [numbers.setdefault(host, len(numbers)) if (host := view.find_host(job)) else ABSENT for job in jobs]
-    return ParameterColumn(list(numbers), index)
 
 
 def suggest_change(view: SweepView, kind: FailureKind, rule: FailureRule | None) -> list[str]:
