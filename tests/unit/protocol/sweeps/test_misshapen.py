@@ -123,14 +123,7 @@ WRONG: dict[str, list[Any]] = {
     "settings.dataset_files": [[], {"digits": 5}],
     "settings.influx": [5, {"url": 5, "bucket": "b"}, {"bucket": "b"}, {"url": "u", "bucket": "b", "spool": -1}],
     "settings.stop_when": [{}, [5], [{}], [{"metric": "a"}], [{"metric": 5, "is": "nan"}], [{"is": "nan"}]],
-    "settings.sources": [
-        [{"stdin": "x"}],
-        [{"csv": 1}],
-        [{"csv": "x", "stdout": "y"}],
-        [{}],
-        ["tensorboard"],
-        {"csv": "x"},
-    ],
+    "settings.sources": [[{"stdin": "x"}], [{"csv": 1}], [{"csv": "x", "stdout": "y"}], [{}], ["csv"], {"csv": "x"}],
     "settings.notify": [
         {},
         [5],
