@@ -173,7 +173,7 @@ def try_a_hostile_fork(story: Story, runner: GiteaRunner) -> None:
         commit = commit_there(at, "a finer change", fork.clone_url())
         refused = await_job(runner, "fork", commit, "pull_request", FAILURE)
         for name in "abc":
-            assert f"dataset '{name}': CI sends files of the repository alone" in refused.log
+            assert f"dataset '{name}': CI and previews send files of the repository alone" in refused.log
         assert LOOT not in refused.log and {*bell.heard} == {"GET /control HTTP/1.1"}
     bell.close()
 
