@@ -25,6 +25,7 @@ VERBS = {
         "results": "Show jobs with their metrics, best first.",
         "metrics": "Show the curves of what jobs logged.",
         "plot": "Draw curves and results in the terminal, or a file.",
+        "web": "Show sweeps, curves and logs in a browser.",
         "fetch": "Download the outputs of jobs.",
         "notify": "Post results and statuses to the forge, from CI.",
         "verify": "Check that the store holds what was recorded.",

@@ -11,7 +11,7 @@ from typing import Any
 from monkey.protocol.entries import EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import TAKE, Heartbeat
-from monkey.protocol.journal import make_record
+from monkey.protocol.journal import JournalBlock, make_record
 from monkey.protocol.layout import Keys, is_agent_name
 from monkey.protocol.observer import JournalIndex
 from monkey.protocol.status.agent_views import AgentView, SweepView
@@ -51,6 +51,10 @@ class StoreSnapshot:
     succeeded: set[str]
     #: Fleet to its queue.
     queue: dict[str, FleetQueue]
+    #: Jobs that run, or ran when their agents were lost: their views change with each heartbeat.
+    at_work: Collection[str] = ()
+    #: Jobs that have a newer record than in the reading before.
+    recorded: Collection[str] = ()
 
     def alive(self, fleet: str) -> list[AgentView]:
         """Return the fleet's living agents: those whose heartbeat is recent."""
@@ -59,6 +63,15 @@ class StoreSnapshot:
 
 class _PoliteIndex(JournalIndex):
     """An index that lets the loop turn between objects: a directory answers at once, and Ctrl-C would wait for all."""
+
+    def __init__(self, store: Store, keys: Keys) -> None:
+        super().__init__(store, keys)
+        #: Jobs of which records came since this was cleared.
+        self.recorded: set[str] = set()
+
+    def add(self, block: JournalBlock, start: int = 0) -> None:
+        self.recorded.update(block.jobs[start:])
+        super().add(block, start)
 
     async def _read(self, item: ListedObject) -> None:
         await asyncio.sleep(0)
@@ -104,10 +117,10 @@ class SnapshotReader:
         }
         queue = await self._queue(states)
         if any(agent.alive for agent in agents):
-            at_work = {sweep for of_fleet in queue.values() for sweep in of_fleet.sweeps}
+            queued = {sweep for of_fleet in queue.values() for sweep in of_fleet.sweeps}
         else:
-            at_work = set()
-        await self._repair([view for name, view in views.items() if name not in at_work])
+            queued = set()
+        await self._repair([view for name, view in views.items() if name not in queued])
         problems = _bound([line for state in states for line in state.skipped.lines])
         problems += _bound(list(self._index.corrupt.values()))
         problems += _bound(
@@ -122,7 +135,9 @@ class SnapshotReader:
         )
         problems += [f"agent {agent.id}: {agent.alert}" for agent in agents if agent.alive and agent.alert]
         problems += [f"agent {agent.id}: {agent.trouble}" for agent in agents if agent.alive and agent.trouble]
-        return StoreSnapshot(views, agents, problems, self._index.succeeded, queue)
+        recorded, self._index.recorded = self._index.recorded, set()
+        at_work = running.keys() | left.keys()
+        return StoreSnapshot(views, agents, problems, self._index.succeeded, queue, at_work, recorded)
 
     def _refresh_signers(self) -> None:
         """Forget what was read if other entries may count now. Raises SigningError."""

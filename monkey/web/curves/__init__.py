@@ -1,0 +1,1 @@
+"""Curves of metrics: read from files and shipments, and reduced to the points that a picture shows."""

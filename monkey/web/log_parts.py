@@ -1,0 +1,68 @@
+"""Parts of a job's log, from a byte on: of a running attempt what came so far, of one that has ended its file."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from monkey.apply.inspect.attempt_records import find_attempt, find_owner, read_attempts
+from monkey.errors import KeyMissing
+from monkey.protocol.record.shipment import LOG
+from monkey.protocol.record.shipment_reading import ShipmentReader, join_pieces
+from monkey.protocol.status.store_snapshot import JobState, SweepView
+from monkey.web.live_shipments import TAIL_BYTES, LiveShipments
+from monkey.web.live_store import LiveStore
+
+
+class LogPart(NamedTuple):
+    """Bytes of a log, the place where they begin, and whether more may come."""
+
+    data: bytes
+    start: int
+    growing: bool
+
+    def cut(self, at: int) -> LogPart:
+        """Return what follows byte `at`; of a log that grows only whole lines."""
+        skipped = max(0, at - self.start)
+        data, start = self.data[skipped:], self.start + min(skipped, len(self.data))
+        end = data.rfind(b"\n") + 1 if self.growing else len(data)
+        return LogPart(data[: end or len(data)], start, self.growing)
+
+
+async def read_log_part(
+    live: LiveStore, shipments: LiveShipments, view: SweepView, job: str, attempt: int, at: int
+) -> LogPart:
+    """Return the log of a job from byte `at` on, at most its last mebibyte; `attempt`: its number, 0 for the newest.
+
+    Raises NotFound, StoreError.
+    """
+    seen, owner = view.view(job), find_owner(view, job)
+    k, agent = seen.attempt, seen.agent or ""
+    if attempt:
+        claimed = find_attempt(await read_attempts(live.world, view, job), attempt, job)
+        k, agent = claimed.k, claimed.claim.agent
+    if not k:
+        return LogPart(b"", 0, growing=True)
+    if k == seen.attempt and seen.state in (JobState.RUNNING, JobState.FROZEN):
+        tail = await shipments.read_log(agent, owner, k)
+        return LogPart(bytes(tail.data), tail.start, growing=True).cut(at)
+    return (await _read_file(live, owner, k, agent, at)).cut(at)
+
+
+async def _read_file(live: LiveStore, job: str, k: int, agent: str, at: int) -> LogPart:
+    store, keys = live.world.at, live.world.keys
+    segments = await store.list(f"{keys.out(job, k)}log/")
+    total, place = sum(item.size for item in segments), 0
+    since, start, parts = max(at, total - TAIL_BYTES), total, list[bytes]()
+    for item in segments:
+        if place + item.size > since:
+            with suppress(KeyMissing):
+                parts.append(await store.get(item.key))
+                start = min(start, place)
+        place += item.size
+    if not segments and agent:  # its agent was killed before it could bring it there
+        pieces = await ShipmentReader(store, keys, agent).read_all()
+        data = join_pieces(pieces, job, k).get(LOG, b"")
+        start = max(0, len(data) - TAIL_BYTES)
+        return LogPart(data[start:], start, growing=False)
+    return LogPart(b"".join(parts), start, growing=False)

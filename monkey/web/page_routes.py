@@ -1,0 +1,165 @@
+"""The addresses of the page: what each GET shows, and what each POST orders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from monkey.errors import MonkeyError, NotFound
+from monkey.protocol.status.store_snapshot import SweepView
+from monkey.web.curves.curve_points import serialize_curve
+from monkey.web.curves.curve_reading import Curve, CurveReader
+from monkey.web.job_data import serialize_job_page
+from monkey.web.live_shipments import LiveShipments
+from monkey.web.live_store import LiveStore
+from monkey.web.log_parts import read_log_part
+from monkey.web.page_data import serialize_failures, serialize_machines, serialize_progress, serialize_project
+from monkey.web.page_guard import LOGIN_PATH, PageGuard, refuse_request
+from monkey.web.page_orders import ORDERS, CostQuestion, send_order
+from monkey.web.safe_json import encode_json
+
+#: Jobs whose curves one request asks for, and points of each, at most.
+_JOBS, _POINTS = 200, 2_000
+#: Seconds after which an event is sent though nothing changed, so that a dead connection is noticed.
+_HEARTBEAT = 20.0
+
+_Answer = Callable[[web.Request], Awaitable[Any]]
+
+
+class PageRoutes:
+    """The handlers of one server."""
+
+    def __init__(self, live: LiveStore, guard: PageGuard) -> None:
+        """Answer from `live`, for those whom `guard` lets pass."""
+        self._live, self._guard = live, guard
+        self._shipments = LiveShipments(live)
+        self._curves = CurveReader(live, self._shipments)
+
+    def list_routes(self) -> list[web.RouteDef]:
+        """Return the routes: GETs change nothing, and POSTs are orders."""
+        shown: dict[str, _Answer] = {
+            "/api/sweeps": self._show_project,
+            "/api/sweep/{sweep}": self._show_sweep,
+            "/api/failures/{sweep}": self._show_failures,
+            "/api/job/{sweep}/{job}": self._show_job,
+            "/api/job-curves/{sweep}/{job}": self._show_job_curves,
+            "/api/log/{sweep}/{job}": self._show_log,
+            "/api/curves/{sweep}": self._show_curves,
+            "/api/machines": self._show_machines,
+        }
+        routes = [web.get(path, _make_handler(answer), allow_head=False) for path, answer in shown.items()]
+        routes += [web.get("/api/events", self._stream_events, allow_head=False), web.post(LOGIN_PATH, self._log_in)]
+        return [*routes, web.post("/api/orders/{order}", _make_handler(self._take_order))]
+
+    async def _log_in(self, request: web.Request) -> web.Response:
+        return self._guard.log_in(request, (await _read_body(request)).get("token"))
+
+    async def _stream_events(self, request: web.Request) -> web.StreamResponse:
+        """Send the number of each new version: the page then asks for what it shows."""
+        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await stream.prepare(request)
+        async with self._live.watch():
+            version = -1
+            while True:
+                await self._live.wait_for_change(version, _HEARTBEAT)
+                version = self._live.version
+                told = {"version": version, "trouble": self._live.trouble}
+                await stream.write(b"data: " + encode_json(told) + b"\n\n")
+
+    async def _show_project(self, request: web.Request) -> Any:
+        snapshot = await self._live.snapshot()
+        return serialize_project(self._live, snapshot, read_only=self._guard.read_only)
+
+    async def _show_sweep(self, request: web.Request) -> Any:
+        view, table = await self._live.find_sweep(request.match_info["sweep"])
+        since = _read_number(request, "since", 0)
+        rows = await self._live.compute(lambda: table.serialize(since))
+        return {**serialize_progress(view, table), **rows}
+
+    async def _show_failures(self, request: web.Request) -> Any:
+        view, _ = await self._live.find_sweep(request.match_info["sweep"])
+        return await self._live.compute(lambda: serialize_failures(view))
+
+    async def _show_machines(self, request: web.Request) -> Any:
+        return serialize_machines(await self._live.snapshot())
+
+    async def _find_job(self, request: web.Request) -> tuple[SweepView, str]:
+        job = request.match_info["job"]
+        return await self._live.find_job(request.match_info["sweep"], job), job
+
+    async def _show_job(self, request: web.Request) -> Any:
+        return await serialize_job_page(self._live.world, *await self._find_job(request))
+
+    async def _show_job_curves(self, request: web.Request) -> Any:
+        curves, growing = await self._curves.read(*await self._find_job(request))
+        points = min(_read_number(request, "points", 500), _POINTS)
+        names = sorted(curves)[:_JOBS]
+        return {"growing": growing, "curves": {name: serialize_curve(curves[name], points) for name in names}}
+
+    async def _show_curves(self, request: web.Request) -> Any:
+        """Return one metric of several jobs, named in `jobs` by the beginning of a query, separated by commas."""
+        view, _ = await self._live.find_sweep(request.match_info["sweep"])
+        metric, points = request.query.get("metric", ""), min(_read_number(request, "points", 500), _POINTS)
+        known = view.state.revision.rows if view.state.revision else {}
+        jobs = [job for job in request.query.get("jobs", "").split(",")[:_JOBS] if job in known]
+        found: dict[str, Any] = {}
+        for job in jobs:
+            curves, growing = await self._curves.read(view, job)
+            curve: Curve | None = curves.get(metric)
+            found[job] = {"growing": growing, **(serialize_curve(curve, points) if curve else {})}
+        return {"curves": found}
+
+    async def _show_log(self, request: web.Request) -> Any:
+        view, job = await self._find_job(request)
+        attempt, at = _read_number(request, "attempt", 0), _read_number(request, "at", 0)
+        part = await read_log_part(self._live, self._shipments, view, job, attempt, at)
+        text = part.data.decode(errors="replace")
+        return {"text": text, "start": part.start, "next": part.start + len(part.data), "growing": part.growing}
+
+    async def _take_order(self, request: web.Request) -> Any:
+        order = request.match_info["order"]
+        if self._guard.read_only:
+            return refuse_request(403, "behind a proxy this page only shows", "give the order by `monkey` itself")
+        if order not in ORDERS:
+            return refuse_request(404, f"expected one of {', '.join(ORDERS)}, found {order!r}")
+        try:
+            said = await send_order(self._live.world, order, await _read_body(request))
+        except CostQuestion as exc:
+            return web.json_response({"rent": exc.message}, status=409)
+        await self._live.refresh()
+        return said
+
+
+def _make_handler(answer: _Answer) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """Return the handler that makes JSON of an answer, and words of an error."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        try:
+            told = await answer(request)
+        except NotFound as exc:
+            return refuse_request(404, exc.message, exc.hint or "")
+        except MonkeyError as exc:
+            return refuse_request(503, exc.message, exc.hint or "")
+        return told if isinstance(told, web.StreamResponse) else _make_json_answer(told)
+
+    return handler
+
+
+def _make_json_answer(told: Any) -> web.Response:
+    return web.Response(body=encode_json(told), content_type="application/json")
+
+
+def _read_number(request: web.Request, name: str, default: int) -> int:
+    text = request.query.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else default
+
+
+async def _read_body(request: web.Request) -> dict[str, Any]:
+    try:
+        body = json.loads(await request.read())
+    except (ValueError, RecursionError):
+        body = None
+    return body if isinstance(body, dict) else {}
