@@ -36,6 +36,7 @@ SERVICES = {
     "g++": "g++",
     "node": "nodejs",
     "pdflatex": "texlive-latex-recommended",
+    "chromium": "chromium fonts-dejavu-core",
     "systemd-analyze": "systemd",
     **host_root.PROGRAMS,
 }

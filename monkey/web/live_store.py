@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from monkey.apply.watch.sweep_progress import DEAR
 from monkey.apply.watch.watch_loop import announce_watcher
@@ -39,6 +39,8 @@ class LiveStore:
         self.trouble = ""
         self.tables: dict[str, SweepTable] = {}
         self._snapshot: StoreSnapshot | None = None
+        #: What the newest reading brought, in short.
+        self._brought: tuple[Any, ...] = ()
         self._lock = asyncio.Lock()
         self._read_at = float("-inf")
         self._changed = asyncio.Condition()
@@ -57,6 +59,10 @@ class LiveStore:
         async with self._lock:
             snapshot = await self.reader.read()
             self._snapshot, self._read_at = snapshot, time.monotonic()
+            brought = _fingerprint(snapshot)
+            if brought == self._brought and not snapshot.recorded:
+                return
+            self._brought = brought
             await asyncio.to_thread(self._update, snapshot)
         async with self._changed:
             self.version += 1
@@ -104,17 +110,21 @@ class LiveStore:
                 began = time.monotonic()
                 try:
                     await self.refresh()
-                    self.trouble = ""
+                    await self._note_trouble("")
                 except MonkeyError as exc:
                     # The page says it, and what was read before stays to be looked at.
-                    self.trouble = exc.message
-                    async with self._changed:
-                        self._changed.notify_all()
+                    await self._note_trouble(exc.message)
                 cost = time.monotonic() - began
                 pause = max(_EVERY, min(self.world.at.poll, DEAR), 2 * cost)
                 await asyncio.sleep(pause)
                 alone = 0.0 if self._pages else alone + pause
-        self._watching = None
+            self._watching = None  # a page that is opened from here on begins another
+
+    async def _note_trouble(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            self.trouble = trouble
+            async with self._changed:
+                self._changed.notify_all()
 
     async def wait_for_change(self, version: int, seconds: float) -> None:
         """Return when there is another version, or trouble, or after so many seconds."""
@@ -129,3 +139,10 @@ class LiveStore:
             self._watching.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watching
+
+
+def _fingerprint(snapshot: StoreSnapshot) -> tuple[Any, ...]:
+    """Return what differs between two readings of which a page would show different things."""
+    agents = tuple((agent.id, agent.seq, agent.alive) for agent in snapshot.agents)
+    sweeps = tuple((name, view.state.version, view.over) for name, view in snapshot.sweeps.items())
+    return agents, sweeps, tuple(snapshot.problems)

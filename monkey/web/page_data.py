@@ -90,7 +90,7 @@ def _serialize_agent(agent: AgentView) -> dict[str, Any]:
         "alert": "; ".join(filter(None, (agent.alert, agent.trouble))),
         "cpu": make_json_number(system.get("cpu")),
         "memory": make_json_number(system.get("memory")),
-        "gpus": gpus if isinstance(gpus, list) else [],
+        "gpus": [make_json_number(percent) for percent in (gpus if isinstance(gpus, list) else ())],
         "running": [
             {"job": one.get("job"), "sweep": one.get("sweep")}
             for one in (running if isinstance(running, list) else ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
@@ -61,13 +62,15 @@ class PageRoutes:
         """Send the number of each new version: the page then asks for what it shows."""
         stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await stream.prepare(request)
-        async with self._live.watch():
-            version = -1
-            while True:
-                await self._live.wait_for_change(version, _HEARTBEAT)
-                version = self._live.version
-                told = {"version": version, "trouble": self._live.trouble}
-                await stream.write(b"data: " + encode_json(told) + b"\n\n")
+        version = -1
+        with suppress(ConnectionResetError):  # the page was closed
+            async with self._live.watch():
+                while True:
+                    await self._live.wait_for_change(version, _HEARTBEAT)
+                    version = self._live.version
+                    told = {"version": version, "trouble": self._live.trouble}
+                    await stream.write(b"data: " + encode_json(told) + b"\n\n")
+        return stream
 
     async def _show_project(self, request: web.Request) -> Any:
         snapshot = await self._live.snapshot()
@@ -76,8 +79,9 @@ class PageRoutes:
     async def _show_sweep(self, request: web.Request) -> Any:
         view, table = await self._live.find_sweep(request.match_info["sweep"])
         since = _read_number(request, "since", 0)
-        rows = await self._live.compute(lambda: table.serialize(since))
-        return {**serialize_progress(view, table), **rows}
+        rows = await self._live.compute(lambda: table.encode_rows(since))
+        body = encode_json(serialize_progress(view, table))[:-1] + b"," + rows[1:]
+        return web.Response(body=body, content_type="application/json")
 
     async def _show_failures(self, request: web.Request) -> Any:
         view, _ = await self._live.find_sweep(request.match_info["sweep"])

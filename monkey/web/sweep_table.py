@@ -12,7 +12,7 @@ from monkey.metrics.summary import find_job_value
 from monkey.protocol.status.store_snapshot import JobState, SweepView
 from monkey.spec.job.job_table import JobTable
 from monkey.spec.job.recipe import SweepSettings
-from monkey.web.safe_json import make_json_number
+from monkey.web.safe_json import encode_json, make_json_number
 
 #: The states, in the order of their codes.
 STATES = tuple(JobState)
@@ -54,6 +54,8 @@ class SweepTable:
         self._view: SweepView | None = None
         self._seen: tuple[Any, ...] = ()
         self._places: dict[str, int] = {}
+        #: All rows as JSON, with the version that they are of: of a large sweep, that takes longer than anything else.
+        self._encoded: tuple[int, bytes] = 0, b""
 
     @property
     def counts(self) -> dict[JobState, int]:
@@ -110,14 +112,20 @@ class SweepTable:
         """Return the places of the rows that changed after version `since`."""
         return [at for at, version in enumerate(self._changed) if version > since]
 
-    def serialize(self, since: int) -> dict[str, Any]:
-        """Return the columns for a page that has version `since` (0: nothing): all of them, or of the changed rows."""
+    def encode_rows(self, since: int) -> bytes:
+        """Return columns as JSON for a page that has version `since` (0: nothing): all, or those of changed rows."""
+        if since < self.whole_at or since > self.version or not since:
+            return self._encode_all()
+        rows, places = self.read_all(), self.find_changed(since)
+        told = {"version": self.version, **_serialize_rows([rows[at] for at in places]), "places": places}
+        return encode_json(told)
+
+    def _encode_all(self) -> bytes:
         assert self._view is not None
-        rows, table = self.read_all(), _list_jobs(self._view)
-        whole = since < self.whole_at or since > self.version or not since
-        places = range(len(rows)) if whole else self.find_changed(since)
-        told = {"version": self.version, **_serialize_rows([rows[at] for at in places])}
-        return {**told, "table": serialize_table(table)} if whole else {**told, "places": list(places)}
+        if self._encoded[0] != self.version:
+            told = {"version": self.version, **_serialize_rows(self.read_all())}
+            self._encoded = self.version, encode_json({**told, "table": serialize_table(_list_jobs(self._view))})
+        return self._encoded[1]
 
 
 def _list_jobs(view: SweepView) -> JobTable:

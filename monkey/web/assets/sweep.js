@@ -1,0 +1,166 @@
+// One sweep: how far it is, its curves, its jobs, and what failed.
+
+import { get, part } from "./api.js";
+import { Curves } from "./curves.js";
+import { duration, number, plural, STATES, value as show } from "./format.js";
+import { html, useEffect, useMemo, useRef, useState } from "./htm.js";
+import { Orders } from "./orders.js";
+import { makeFilter, Rows } from "./rows.js";
+import { Table } from "./table.js";
+import { Bar, Link, Pace, standing, State, Trouble, useGot, useLive, useLoaded, useView, when } from "./view.js";
+
+const METRICS = 4;
+
+export function SweepPage({ sweep }) {
+  const { version } = useLive();
+  const rows = useRef(new Rows());
+  const [found, error] = useLoaded(
+    async () => {
+      const answer = await get(`sweep/${part(sweep)}?since=${rows.current.version}`);
+      rows.current.take(answer);
+      return { ...answer };
+    },
+    version,
+    sweep,
+  );
+  if (!found) return html`<${Crumbs} sweep=${sweep} /><${Trouble} error=${error} />${!error && html`<p class="dim">Reading the jobs …</p>`}`;
+  return html`
+    <${Crumbs} sweep=${sweep} />
+    <${Header} one=${found} />
+    <${Trouble} error=${error} />
+    <${Body} one=${found} rows=${rows.current} />
+  `;
+}
+
+function Crumbs({ sweep }) {
+  return html`<nav class="crumbs" aria-label="Place"><${Link} to=${{}}>Sweeps<//> <span aria-hidden="true">/</span> ${sweep}</nav>`;
+}
+
+function Header({ one }) {
+  const by = one.cancelled !== null ? [one.cancelled === "cancelled" ? "" : one.cancelled, one.cancelled_by && `by ${one.cancelled_by}`].filter(Boolean).join(" ") : "";
+  const goal = one.metric ? `${one.maximize ? "highest" : "lowest"} ${one.metric} is best` : "";
+  const about = [one.source, one.commit && `commit ${one.commit}`, `revision ${one.revision}`, one.author, when(one.applied), goal];
+  return html`<header class="sweep-head">
+    <div class="line">
+      <h1>${one.name}</h1>
+      <${State} state=${standing(one)} note=${by} />
+      <${Pace} one=${one} />
+      <span class="room"></span>
+      <${Orders} one=${one} />
+    </div>
+    <${Bar} counts=${one.counts} jobs=${one.jobs} />
+    <p class="dim about">${about.filter(Boolean).join(" · ")}</p>
+  </header>`;
+}
+
+function Body({ one, rows }) {
+  const { query, go, painted } = useView();
+  const set = (changed) => go({ ...query, ...changed }, { replace: true });
+  const [selected, setSelected] = useState(new Set());
+  const metrics = useMemo(() => orderMetrics(rows, one.metric), [rows.metrics.size, one.metric, one.version > 0]);
+  const states = useMemo(() => new Set((query.state || "").split(",").filter(Boolean)), [query.state]);
+  const ranked = one.metric && rows.metrics.has(one.metric) ? `${one.maximize ? "-" : ""}m:${one.metric}` : "";
+  const sort = query.sort ?? ranked;
+  const filter = useMemo(() => makeFilter(rows, query.where || "", states), [query.where, states, rows.ids, metrics]);
+  const places = useMemo(() => rows.order(filter, sort), [filter, sort, one.version]);
+  const everything = query.columns === "all";
+  const columns = useMemo(() => makeColumns(rows, metrics, one, everything), [rows.parameters, metrics, one.metric, everything, one.version]);
+  const toggle = (at) => setSelected((before) => (before.has(at) ? new Set([...before].filter((each) => each !== at)) : new Set([...before, at])));
+  const chosen = places.filter((at) => selected.has(at));
+  const failed = one.counts.failed > 0;
+  const extra = rows.parameters.filter((each) => !each.varies).length + Math.max(0, metrics.length - METRICS);
+  return html`
+    ${metrics.length > 0 && html`<${Curves} key=${painted} one=${one} rows=${rows} metrics=${metrics} places=${chosen.length ? chosen : places} chosen=${chosen.length} clear=${() => setSelected(new Set())} />`}
+    ${failed && html`<${Failures} sweep=${one.name} />`}
+    <section aria-labelledby="jobs">
+      <div class="line tools">
+        <h2 id="jobs">Jobs</h2>
+        <span class="dim" role="status">${places.length === rows.count ? plural(rows.count, "job") : `${places.length.toLocaleString("en")} of ${plural(rows.count, "job")}`}</span>
+        <span class="room"></span>
+        <${Chips} counts=${one.counts} states=${states} set=${(state) => set({ state })} />
+        <${Filter} text=${query.where || ""} set=${(where) => set({ where })} />
+        ${extra > 0 && html`<label class="check"><input type="checkbox" checked=${everything} onChange=${() => set({ columns: everything ? "" : "all" })} /> all columns</label>`}
+      </div>
+      <${Table} columns=${columns} places=${places} sort=${sort} onSort=${(next) => set({ sort: next })} selected=${selected} onSelect=${toggle}
+        open=${(at) => go({ sweep: one.name, job: rows.ids[at] })} label=${`Jobs of ${one.name}: arrows move, Enter opens, the space bar chooses for the curves`} tick=${one.version} />
+      ${places.length === 0 && html`<p class="dim">No job passes the filter.</p>`}
+    </section>
+  `;
+}
+
+/** Metrics by name, the one that ranks first. */
+function orderMetrics(rows, ranks) {
+  const names = [...rows.metrics.keys()].filter((name) => name !== ranks).sort();
+  return rows.metrics.has(ranks) ? [ranks, ...names] : names;
+}
+
+function Chips({ counts, states, set }) {
+  const shown = STATES.filter((state) => counts[state] || states.has(state));
+  if (shown.length < 2) return null;
+  const toggle = (state) => {
+    const next = new Set(states);
+    if (!next.delete(state)) next.add(state);
+    set([...next].join(","));
+  };
+  return html`<div class="chips" role="group" aria-label="States">
+    ${shown.map((state) => html`<button type="button" key=${state} aria-pressed=${states.has(state)} onClick=${() => toggle(state)}><span class=${`state ${state}`}><i aria-hidden="true"></i>${state}</span> <b>${(counts[state] || 0).toLocaleString("en")}</b></button>`)}
+  </div>`;
+}
+
+function Filter({ text, set }) {
+  const [typed, setTyped] = useState(text);
+  const box = useRef(null);
+  useEffect(() => setTyped(text), [text]);
+  useEffect(() => {
+    const wait = setTimeout(() => typed !== text && set(typed), 200);
+    return () => clearTimeout(wait);
+  }, [typed]);
+  useEffect(() => {
+    const jump = (event) => {
+      if (event.key === "/" && !["INPUT", "TEXTAREA", "SELECT"].includes(event.target.tagName)) {
+        event.preventDefault();
+        box.current.focus();
+      }
+    };
+    addEventListener("keydown", jump);
+    return () => removeEventListener("keydown", jump);
+  }, []);
+  return html`<input ref=${box} type="search" class="filter" value=${typed} placeholder="filter: lr<0.1 state=failed" aria-label="Filter the jobs; press / to come here" spellcheck=${false} onInput=${(event) => setTyped(event.target.value)} />`;
+}
+
+function makeColumns(rows, metrics, one, everything) {
+  const { columns } = rows;
+  const longest = (texts, most) => Math.min(most, 44 + 7.4 * Math.max(...texts.map((text) => text.length)));
+  const found = [{ key: "state", title: "state", sortable: true, width: 128, cell: (at) => html`<${State} state=${rows.state(at)} />` }];
+  for (const each of rows.parameters) {
+    if (!each.varies && !everything) continue;
+    const right = each.values.every((value) => typeof value === "number");
+    const width = Math.max(72, longest([each.name, ...each.values.slice(0, 500).map(show)], 260));
+    found.push({ key: `p:${each.name}`, title: each.name, sortable: true, right, width, cell: (at) => show(rows.value(each, at)) });
+  }
+  for (const name of everything ? metrics : metrics.slice(0, METRICS)) {
+    const largest = name === one.metric ? one.maximize : false;
+    found.push({ key: `m:${name}`, title: name, sortable: true, right: true, largest, width: Math.max(92, longest([name], 220)), cell: (at) => number(rows.metrics.get(name)?.[at]) });
+  }
+  found.push({ key: "time", title: "time", sortable: true, right: true, largest: true, width: 84, cell: (at) => duration(rows.seconds(at)) });
+  if (everything || columns.attempt.some((n) => n > 1)) found.push({ key: "attempt", title: "attempt", sortable: true, right: true, largest: true, width: 82, cell: (at) => columns.attempt[at] || "" });
+  if (everything || new Set(columns.machine).size > 2) found.push({ key: "machine", title: "machine", sortable: true, width: 120, cell: (at) => columns.machine[at] });
+  found.push({ key: "job", title: "job", sortable: true, width: 158, cell: (at) => html`<${Link} to=${{ sweep: one.name, job: rows.ids[at] }} tabindex="-1"><code>${rows.ids[at]}</code><//>` });
+  if (columns.reason.some(Boolean)) found.push({ key: "reason", title: "reason", sortable: true, width: 260, cell: (at) => html`<span class="dim" title=${columns.reason[at]}>${columns.reason[at]}</span>` });
+  return found;
+}
+
+function Failures({ sweep }) {
+  const [kinds, error] = useGot(`failures/${part(sweep)}`);
+  if (!kinds) return html`<${Trouble} error=${error} />`;
+  return html`<section class="card failures" aria-labelledby="failures">
+    <h2 id="failures">Failures</h2>
+    ${kinds.map(
+      (kind) => html`<details key=${`${kind.job} ${kind.reason}`}>
+        <summary><b class="failed-count">${kind.count.toLocaleString("en")}×</b> ${kind.reason} ${kind.last_line && html`<code>${kind.last_line}</code>`}</summary>
+        <pre tabindex="0" aria-label="End of a log">${kind.tail.join("\n") || "(no output)"}</pre>
+        <${Link} to=${{ sweep, job: kind.job }}>one of them: <code>${kind.job}</code><//>
+      </details>`,
+    )}
+  </section>`;
+}

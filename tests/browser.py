@@ -1,0 +1,76 @@
+"""A real Chromium, as tests of the page drive it: Debian's, by Playwright's library; axe-core judges what it shows.
+
+Nothing is downloaded by Playwright itself. `page.wait_for_function` of a text, and `add_script_tag`, would be refused
+by the page's own policy, as they should be: tests evaluate functions, and wait for locators.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.services import CACHE
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+AXE = "axe-core@4.14.1"
+#: Milliseconds within which anything in a browser must have happened, however busy the machine is.
+PATIENCE = 60_000
+
+
+def axe_script() -> Path:
+    """Return where axe-core's script is, or would be."""
+    return CACHE / AXE / "node_modules/axe-core/axe.min.js"
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """Run Chromium, in its sandbox unless we are root, for whom it has none."""
+    from playwright.sync_api import sync_playwright
+
+    program, root = shutil.which("chromium"), os.geteuid() == 0
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"] * root)
+        yield made
+        made.close()
+
+
+@contextmanager
+def open_tab(browser: Browser, link: str, allowed: str = "none", **about: Any) -> Iterator[Page]:
+    """Open a link in a tab of a browser without cookies; fails for a foreign request, and for anything in its console.
+
+    `allowed`: what messages in the console may have in them.
+    """
+    context = browser.new_context(**about)
+    context.set_default_timeout(PATIENCE)
+    tab, said, asked = context.new_page(), list[str](), set[str]()
+    tab.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    tab.on("pageerror", lambda error: said.append(f"error: {error}"))
+    tab.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}") or dialog.dismiss())
+    tab.on("request", lambda request: asked.add(request.url.split("/", 3)[2]))
+    try:
+        tab.goto(link)
+        tab.locator(".pulse.live").wait_for()  # the token is exchanged, and the stream is open
+        yield tab
+    except BaseException as error:
+        error.add_note(f"the page shows: {tab.locator('body').inner_text()[:2000]}\nconsole: {said}")
+        raise
+    assert not [text for text in said if allowed not in text], said
+    assert asked == {link.split("/")[2]}, asked
+    context.close()
+
+
+def find_faults(tab: Page) -> list[str]:
+    """Return what axe-core finds that is serious or critical."""
+    tab.evaluate(axe_script().read_text() + ";0")
+    found = tab.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
+    return [
+        f"{one['impact']} {one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]

@@ -1,0 +1,1 @@
+"""The page of `monkey web` in a real Chromium."""
