@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 from monkey.apply.inspect.attempt_records import find_attempt, find_owner, read_attempts
 from monkey.errors import KeyMissing
-from monkey.protocol.record.shipment import LOG
-from monkey.protocol.record.shipment_reading import ShipmentReader, join_pieces
 from monkey.protocol.status.store_snapshot import JobState, SweepView
-from monkey.web.live_shipments import TAIL_BYTES, LiveShipments
+from monkey.web.live_logs import TAIL_BYTES, LiveLogs
 from monkey.web.live_store import LiveStore
 
 
@@ -29,9 +27,7 @@ class LogPart(NamedTuple):
         return LogPart(data[: end or len(data)], start, self.growing)
 
 
-async def read_log_part(
-    live: LiveStore, shipments: LiveShipments, view: SweepView, job: str, attempt: int, at: int
-) -> LogPart:
+async def read_log_part(live: LiveStore, logs: LiveLogs, view: SweepView, job: str, attempt: int, at: int) -> LogPart:
     """Return the log of a job from byte `at` on, at most its last mebibyte; `attempt`: its number, 0 for the newest.
 
     Raises NotFound, StoreError.
@@ -44,12 +40,16 @@ async def read_log_part(
     if not k:
         return LogPart(b"", 0, growing=True)
     if k == seen.attempt and seen.state in (JobState.RUNNING, JobState.FROZEN):
-        tail = await shipments.read_log(agent, owner, k)
+        tail = await logs.read(agent, owner, k)
         return LogPart(bytes(tail.data), tail.start, growing=True).cut(at)
-    return (await _read_file(live, owner, k, agent, at)).cut(at)
+    part = await _read_file(live, owner, k, at)
+    if not part.data and not part.start:  # its agent may have been killed before it could bring it there
+        tail = await logs.read(agent, owner, k)
+        part = LogPart(bytes(tail.data), tail.start, growing=False)
+    return part.cut(at)
 
 
-async def _read_file(live: LiveStore, job: str, k: int, agent: str, at: int) -> LogPart:
+async def _read_file(live: LiveStore, job: str, k: int, at: int) -> LogPart:
     store, keys = live.world.at, live.world.keys
     segments = await store.list(f"{keys.out(job, k)}log/")
     total, place = sum(item.size for item in segments), 0
@@ -60,9 +60,4 @@ async def _read_file(live: LiveStore, job: str, k: int, agent: str, at: int) -> 
                 parts.append(await store.get(item.key))
                 start = min(start, place)
         place += item.size
-    if not segments and agent:  # its agent was killed before it could bring it there
-        pieces = await ShipmentReader(store, keys, agent).read_all()
-        data = join_pieces(pieces, job, k).get(LOG, b"")
-        start = max(0, len(data) - TAIL_BYTES)
-        return LogPart(data[start:], start, growing=False)
     return LogPart(b"".join(parts), start, growing=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -11,10 +12,9 @@ from aiohttp import web
 
 from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.status.store_snapshot import SweepView
-from monkey.web.curves.curve_points import serialize_curve
-from monkey.web.curves.curve_reading import Curve, CurveReader
+from monkey.web.curve_cache import CurveCache, JobCurves
 from monkey.web.job_data import serialize_job_page
-from monkey.web.live_shipments import LiveShipments
+from monkey.web.live_logs import LiveLogs
 from monkey.web.live_store import LiveStore
 from monkey.web.log_parts import read_log_part
 from monkey.web.page_data import serialize_failures, serialize_machines, serialize_progress, serialize_project
@@ -36,8 +36,8 @@ class PageRoutes:
     def __init__(self, live: LiveStore, guard: PageGuard) -> None:
         """Answer from `live`, for those whom `guard` lets pass."""
         self._live, self._guard = live, guard
-        self._shipments = LiveShipments(live)
-        self._curves = CurveReader(live, self._shipments)
+        self._logs = LiveLogs(live)
+        self._curves = CurveCache(live)
 
     def list_routes(self) -> list[web.RouteDef]:
         """Return the routes: GETs change nothing, and POSTs are orders."""
@@ -101,7 +101,7 @@ class PageRoutes:
         curves, growing = await self._curves.read(*await self._find_job(request))
         points = min(_read_number(request, "points", 500), _POINTS)
         names = sorted(curves)[:_JOBS]
-        return {"growing": growing, "curves": {name: serialize_curve(curves[name], points) for name in names}}
+        return {"growing": growing, "curves": {name: curves[name].serialize(points) for name in names}}
 
     async def _show_curves(self, request: web.Request) -> Any:
         """Return one metric of several jobs, named in `jobs` by the beginning of a query, separated by commas."""
@@ -110,16 +110,19 @@ class PageRoutes:
         known = view.state.revision.rows if view.state.revision else {}
         jobs = [job for job in request.query.get("jobs", "").split(",")[:_JOBS] if job in known]
         found: dict[str, Any] = {}
-        for job in jobs:
-            curves, growing = await self._curves.read(view, job)
-            curve: Curve | None = curves.get(metric)
-            found[job] = {"growing": growing, **(serialize_curve(curve, points) if curve else {})}
+        for job, (curves, growing) in zip(jobs, await self._read_curves(view, jobs), strict=True):
+            curve = curves.get(metric)
+            found[job] = {"growing": growing, **(curve.serialize(points) if curve else {})}
+            await asyncio.sleep(0)  # others are answered meanwhile
         return {"curves": found}
+
+    async def _read_curves(self, view: SweepView, jobs: list[str]) -> list[JobCurves]:
+        return await asyncio.gather(*(self._curves.read(view, job) for job in jobs))
 
     async def _show_log(self, request: web.Request) -> Any:
         view, job = await self._find_job(request)
         attempt, at = _read_number(request, "attempt", 0), _read_number(request, "at", 0)
-        part = await read_log_part(self._live, self._shipments, view, job, attempt, at)
+        part = await read_log_part(self._live, self._logs, view, job, attempt, at)
         text = part.data.decode(errors="replace")
         return {"text": text, "start": part.start, "next": part.start + len(part.data), "growing": part.growing}
 
