@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from monkey.apply.world.world import World
+from tests.acceptance.shop import until
 from tests.browser import open_tab
 from tests.page.serving import end_all, log_curves, served
 from tests.quick import ROUNDS, ROUNDS_SECONDS
@@ -116,3 +117,34 @@ def test_a_thousand_curves_of_a_thousand_points_are_drawn_soon(browser: Browser,
         taken = best(draw, 2)
         print(f"1,000 curves: drawn in {taken:.2f} s after the data")
         assert taken <= 1.0
+
+
+#: The colours of pixels that are no background, in the lowest and the highest tenth of a chart, and how many.
+INKED = """() => {
+  const canvas = document.querySelector('.curves canvas');
+  const { width, height } = canvas;
+  const ink = (from, to) => {
+    const part = [width * 0.051, from * height, width * 0.9, (to - from) * height];
+    const { data } = canvas.getContext('2d').getImageData(...part);
+    let count = 0;
+    for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 60 && data[at] !== data[at + 1]) count += 1;
+    return count;
+  };
+  return [ink(0.03, 0.15), ink(0.7, 0.85)];
+}"""
+
+
+def test_a_chart_shows_all_of_its_values_and_a_zoom_what_is_in_it(browser: Browser, tmp_path: Path) -> None:
+    """The curves fall from 1 to nearly 0: there is ink at the top and at the bottom; zoomed into the end, too."""
+    with served(tmp_path, SPEC.format(jobs=1), ended(10, 300)) as link, open_tab(browser, link, "getImageData") as tab:
+        tab.goto(f"{link.partition('#')[0]}?sweep=small&metric=loss")
+        tab.locator(".curves .chart > div[data-drawn='10']").wait_for()
+        assert min(tab.evaluate(INKED)) > 20
+        place = tab.locator(".curves .u-over").bounding_box()
+        y = place["y"] + place["height"] / 2
+        tab.mouse.move(place["x"] + 0.7 * place["width"], y)
+        tab.mouse.down()
+        tab.mouse.move(place["x"] + 0.95 * place["width"], y, steps=5)
+        before = tab.evaluate(INKED)
+        tab.mouse.up()
+        until(lambda: tab.evaluate(INKED) != before and min(tab.evaluate(INKED)) > 20, "the zoom fills the chart")

@@ -164,6 +164,13 @@ function Tip({ near, x, y, width }) {
     </div>`;
 }
 
+/** Set the scale of values to those that a zoom shows. */
+function fitValues(made, curves, log) {
+  if (!made.zoomed) return;
+  const [min, max] = extent(curves, log, made.scales.x.min, made.scales.x.max).y;
+  made.setScale("y", { min, max });
+}
+
 function makePlot(box, height, now, setNear) {
   const { log } = now.current;
   const axis = { stroke: ink(box, "--dim"), grid: { stroke: ink(box, "--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif", gap: 6 };
@@ -175,7 +182,7 @@ function makePlot(box, height, now, setNear) {
     cursor: { points: { show: false }, drag: { x: true, y: false }, y: false },
     scales: {
       x: { time: false, range: (_, min, max) => [min, max] },
-      y: { distr: log ? 3 : 1, range: (made) => extent(now.current.curves, log, made.scales.x.min ?? undefined, made.scales.x.max ?? undefined).y },
+      y: { distr: log ? 3 : 1, range: () => extent(now.current.curves, log).y },
     },
     axes: [
       { ...axis, grid: { show: false }, values: spell, size: 28, space: 70 },
@@ -184,6 +191,8 @@ function makePlot(box, height, now, setNear) {
     series: [{}, { paths: () => null, points: { show: false } }],
     hooks: {
       draw: [(made) => draw(made, now.current.curves, log)],
+      // While its range is asked for, the scale of x is still the one before: so what a zoom shows is set after it.
+      setScale: [(made, name) => name === "x" && made.zoomed && queueMicrotask(() => fitValues(made, now.current.curves, log))],
       setSelect: [(made) => (made.zoomed ||= made.select.width > 0)],
       ready: [(made) => made.over.addEventListener("dblclick", () => (made.zoomed = false))],
       setCursor: [(made) => setNear(made.cursor.left >= 0 ? nearest(made, now.current.curves, log, made.cursor.left, made.cursor.top) : null)],
