@@ -47,13 +47,24 @@ class LiveLogs:
                 await self._refresh(agent)
         return self._tails.get(agent, {}).get((job, k)) or LogTail()
 
+    async def read_left(self, agent: str, job: str, k: int) -> LogTail:
+        """Return the end of the log of an attempt that is over and left no file: its agent was lost. StoreError."""
+        tail, world = LogTail(), self._live.world
+        for piece in await ShipmentReader(world.at, world.keys, agent).read_all() if agent else ():
+            if piece[:3] == (job, k, LOG):
+                tail.append(tail.take(piece))
+        return tail
+
     async def _refresh(self, agent: str) -> None:
-        """Read what is new in an agent's shipment."""
+        """Read what is new in an agent's shipment, and drop the logs of jobs that run no longer."""
         version, world = self._live.version, self._live.world
+        at_work = (await self._live.snapshot()).at_work
         reader = self._readers.setdefault(agent, ShipmentReader(world.at, world.keys, agent))
         tails = self._tails.setdefault(agent, {})
         for piece in await reader.read(self._live.reader.ship(agent)):
             if piece.name == LOG:
                 tail = tails.setdefault(piece[:2], LogTail())
                 tail.append(tail.take(piece))
+        for key in [key for key in tails if key[0] not in at_work]:
+            del tails[key]
         self._read_at[agent] = version

@@ -44,7 +44,7 @@ async def read_log_part(live: LiveStore, logs: LiveLogs, view: SweepView, job: s
         return LogPart(bytes(tail.data), tail.start, growing=True).cut(at)
     part = await _read_file(live, owner, k, at)
     if not part.data and not part.start:  # its agent may have been killed before it could bring it there
-        tail = await logs.read(agent, owner, k)
+        tail = await logs.read_left(agent, owner, k)
         part = LogPart(bytes(tail.data), tail.start, growing=False)
     return part.cut(at)
 

@@ -150,6 +150,8 @@ def _make_handler(answer: _Answer) -> Callable[[web.Request], Awaitable[web.Stre
             return refuse_request(404, exc.message, exc.hint or "")
         except MonkeyError as exc:
             return refuse_request(503, exc.message, exc.hint or "")
+        except OSError as exc:
+            return refuse_request(503, exc.strerror or str(exc))
         return told if isinstance(told, web.StreamResponse) else _make_json_answer(told)
 
     return handler

@@ -76,8 +76,9 @@ async def log_curves(world: World, jobs: list[str], points: int) -> None:
     """Keep a file of metrics of the first attempt of each job, and the job's log, which says that there was one."""
     for place, job in enumerate(jobs):
         end = EndEntry(ClaimEnd.SUCCEEDED, "local/pen/1", 1, "small", seconds=1.5, at=1.0, out=1)
-        for k, entry in enumerate((Claim("local/pen/1", 1, 1, "small"), end), 1):
-            await world.at.put(world.keys.job_log(job) + spell_number(k), entry.encode())
+        entries = [Claim("local/pen/1", 1, 1, "small").encode(), end.encode()]
+        for k, data in enumerate(entries, 1):
+            await world.at.put(world.keys.job_log(job) + spell_number(k), data)
         lines = (
             f'{{"t":1.0,"step":{step},"m":{{"loss":{1 / (1 + step / (1 + place)) + step * place % 7 / 50:.6f}}}}}\n'
             for step in range(points)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.record.shipment import METRICS
-from tests.unit.apply.small_project import SPEC
+from tests.unit.apply.small_project import SPEC, Pen
 from tests.unit.web.pages import serving
 
 
@@ -77,6 +77,22 @@ def test_a_log_is_read_from_a_byte_on_while_it_grows_and_after(tmp_path: Path) -
             assert rest == {"text": "two\nthree", "start": 4, "next": 13, "growing": False}
             assert (await page.get(f"log/small/{job}?attempt=1"))["text"] == "one\ntwo\nthree"
             assert (await page.ask("GET", f"api/log/small/{job}?attempt=2"))[0] == 404
+
+    asyncio.run(main())
+
+
+def test_the_log_of_an_attempt_whose_agent_was_lost_is_what_it_shipped(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as page:
+            job = page.jobs[0]
+            k = await page.pen.begin(job)
+            await page.pen.write(job, k, b"before it was lost\n")
+            other = Pen(page.world, "local/zen/2")
+            await other.begin(job)
+            await other.write(job, k + 1, b"again\n")
+            await asyncio.sleep(1.1)
+            assert (await page.get(f"log/small/{job}"))["text"] == "again\n"
+            assert (await page.get(f"log/small/{job}?attempt=1"))["text"] == "before it was lost\n"
 
     asyncio.run(main())
 
