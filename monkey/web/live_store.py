@@ -58,12 +58,19 @@ class LiveStore:
         """Read the store. Raises StoreError."""
         async with self._lock:
             snapshot = await self.reader.read()
-            self._snapshot, self._read_at = snapshot, time.monotonic()
             brought = _fingerprint(snapshot)
-            if brought == self._brought and not snapshot.recorded:
-                return
-            self._brought = brought
-            await asyncio.to_thread(self._update, snapshot)
+            is_new = brought != self._brought or bool(snapshot.recorded)
+            if is_new:
+                try:
+                    await asyncio.to_thread(self._update, snapshot)
+                except BaseException:
+                    # What was recorded is not told again: tables that took in half of it start from nothing.
+                    self._brought = ()
+                    self.tables.clear()
+                    raise
+            self._snapshot, self._read_at, self._brought = snapshot, time.monotonic(), brought
+        if not is_new:
+            return
         async with self._changed:
             self.version += 1
             self._changed.notify_all()
@@ -114,6 +121,8 @@ class LiveStore:
                 except MonkeyError as exc:
                     # The page says it, and what was read before stays to be looked at.
                     await self._note_trouble(exc.message)
+                except Exception as exc:  # none is known; without this, the page would stand still and look live
+                    await self._note_trouble(f"a bug in monkey: {exc!r:.200}")
                 cost = time.monotonic() - began
                 pause = max(_EVERY, min(self.world.at.poll, DEAR), 2 * cost)
                 await asyncio.sleep(pause)
