@@ -131,17 +131,17 @@ def test_three_pushes_to_a_pull_request_leave_one_comment_and_a_status_each(clon
     assert status["status"] == "failure" and "monkey plan: failed" in comment["body"]
 
 
-@pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
-def test_a_merge_applies_what_the_pull_request_agreed_to(clone: Clone, runner: GiteaRunner, how: str) -> None:
+def test_a_merge_applies_what_the_pull_request_agreed_to(clone: Clone, runner: GiteaRunner) -> None:
+    """The other kinds of merges are in `test_gitea_story.py`."""
     shop, repository = clone.shop, clone.repository
     shop.spec(jobs=2)
     head = clone.push("change", "two jobs")
     pull = repository.open_pull("change")
     await_task(runner, head, SUCCESS)
-    # Another came first: what squash and rebase make is a commit that no one planned.
+    # Another came first: what a squash makes is a commit that no one planned.
     repository.write_file("README.md", "hello\n", "main", new_branch="other")
     other = repository.merge(repository.open_pull("other"), "merge")
-    commit = repository.merge(pull, how, delete_branch=True)
+    commit = repository.merge(pull, "squash", delete_branch=True)
     await_task(runner, commit, SUCCESS, "apply")
     assert commit not in (head, other) and shop.ledger.executions == 2
     [planned] = repository.list_statuses(head, "monkey/plan")
