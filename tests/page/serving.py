@@ -58,13 +58,28 @@ def served(root: Path, spec: str, scene: Scene) -> Iterator[str]:
         thread.join()
 
 
+def play_ends(curves: int = 0, points: int = 0) -> Scene:
+    """Return a scene in which all jobs have succeeded, and the first `curves` of them have logged so many points."""
+
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        await end_all(world, jobs)
+        await log_curves(world, jobs[:curves], points)
+
+    return scene
+
+
+def make_loss(place: int) -> float:
+    """Return the last loss of the job at a place: all differ, and places say nothing of their order."""
+    return (place * 7919 % 100_003) / 100_003
+
+
 async def end_all(world: World, jobs: list[str], agent: str = "local/pen/1") -> None:
     """Have all jobs succeeded, by the journal alone, each with metrics of its own."""
     at, size = 1_790_000_000.0, 5_000
     for number, start in enumerate(range(0, len(jobs), size), 1):
         block = JournalBlock()
         for place, job in enumerate(jobs[start : start + size], start):
-            loss = (place * 7919 % 100_003) / 100_003
+            loss = make_loss(place)
             told = {"last": loss, "min": loss, "max": 2.0, "step": 9, "best_min_step": 9, "best_max_step": 0}
             metrics = {"loss": {**told, "count": 10, "nonfinite": 0}, "accuracy": {**told, "count": 10, "nonfinite": 0}}
             end = EndEntry(ClaimEnd.SUCCEEDED, agent, 1, "small", seconds=1.5, at=at + place, out=1, metrics=metrics)
