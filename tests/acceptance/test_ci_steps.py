@@ -58,7 +58,7 @@ def runner(shop: Shop, tmp_path: Path, require: Callable[[str], str]) -> Runner:
     require("git")
     (shop.root / "monkey.yaml").write_text(TRUSTED)
     shop.spec(SPEC)
-    shop.run("init", "--ci", "github", "--branch", "main")
+    shop.run("init", "--ci", "github", "--branch", "main", "--package", "monkey-sweep")
     made = Runner(shop, tmp_path / "temp")
     made.git("init", "-q", "-b", "main")
     made.git("add", ".")

@@ -49,13 +49,19 @@ def pipeline(
     git("init", "-q", "-b", "main")
     git("init", "-q", "--bare", str(tmp_path / "lab.git"))
     git("remote", "add", "origin", str(tmp_path / "lab.git"))
-    shop.run("init", "--ci", "gitlab", "--branch", "main")
+    shop.run("init", "--ci", "gitlab", "--branch", "main", "--package", "monkey-sweep")
     git("add", ".")
     git("commit", "-qm", "base")
     git("push", "-q", "origin", "main")
     git("checkout", "-qb", "change")
     (shop.root / "monkey.yaml").write_text(HOSTILE)
     git("commit", "-qam", "change")
+    git("init", "-q", "--bare", str(tmp_path / "fork.git"))
+    git("remote", "set-url", "origin", str(tmp_path / "fork.git"))
+    git("rm", "-q", "monkey.yaml")
+    git("commit", "-qm", "the fork's own main, from before there was CI")
+    git("push", "-q", "origin", "HEAD:main")
+    git("reset", "-q", "--hard", "HEAD~1")
     bin_directory = tmp_path / "bin"
     bin_directory.mkdir()
     (bin_directory / "monkey").write_text(f'#!/bin/sh\nexec {" ".join(MONKEY)} "$@"\n')
@@ -65,6 +71,8 @@ def pipeline(
     def run(job: str, **variables: str) -> subprocess.CompletedProcess[str]:
         said = {"MONKEY_PACKAGE": str(make_wheel(tmp_path)), "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", **variables}
         said |= {"CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_PROJECT_ID": "7"}
+        # The runner's clone is of the fork, whose own branch of that name is another.
+        said |= {"CI_PROJECT_ID": "8", "CI_MERGE_REQUEST_PROJECT_URL": str(tmp_path / "lab")}
         given = [word for name, value in said.items() for word in ("--variable", f"{name}={value}")]
         command = [shutil.which("node") or "node", str(gitlab_program()), "--force-shell-executor", *given, job]
         return subprocess.run(command, cwd=shop.root, env=env, capture_output=True, text=True, timeout=300)

@@ -51,7 +51,8 @@ class _Job(NamedTuple):
 
 def write_workflows(needs: CiNeeds) -> dict[str, str]:
     """Return the files by their paths: Gitea's events do not say which schedule they are of, so it has two."""
-    folder = f".{needs.forge}/workflows"
+    at = f".{needs.forge}/workflows/{_prefix(needs)}"
+    place = f" in {needs.directory}" if needs.slug else ""
     plan, fork, apply, notify, preview, drift = _make_jobs(needs)
     daily = ["schedule:", f'  - cron: "{DRIFT_CRON}"', "workflow_dispatch:"]
     often = ["schedule:", f'  - cron: "{NOTIFY_CRON}"', "workflow_dispatch:"]
@@ -63,13 +64,18 @@ def write_workflows(needs: CiNeeds) -> dict[str, str]:
     ]
     if needs.forge == "gitea":
         return {
-            f"{folder}/monkey.yml": _write(needs, "monkey", [*pushes, *often], [plan, fork, apply, notify, preview]),
-            f"{folder}/monkey-drift.yml": _write(needs, "monkey drift", daily, [drift]),
+            f"{at}.yml": _write(needs, f"monkey{place}", [*pushes, *often], [plan, fork, apply, notify, preview]),
+            # A slug has no dot: no project's own file is called so.
+            f"{at}{'.' if needs.slug else '-'}drift.yml": _write(needs, f"monkey drift{place}", daily, [drift]),
         }
     both = [*often[:2], daily[1], often[2]]
-    return {
-        f"{folder}/monkey.yml": _write(needs, "monkey", [*pushes, *both], [plan, fork, apply, notify, preview, drift])
-    }
+    jobs = [plan, fork, apply, notify, preview, drift]
+    return {f"{at}.yml": _write(needs, f"monkey{place}", [*pushes, *both], jobs)}
+
+
+def _prefix(needs: CiNeeds) -> str:
+    """Return the beginning of names of files and groups: a repository may have more projects, each with its own."""
+    return f"monkey-{needs.slug}" if needs.slug else "monkey"
 
 
 def _make_jobs(needs: CiNeeds) -> tuple[_Job, ...]:
@@ -131,7 +137,7 @@ def _make_plan_job(needs: CiNeeds, steps: tuple[str, ...]) -> _Job:
         f"{_PULL} && {_name_label(needs)} && {_OWN}",
         steps,
         _writes(needs),
-        group=f"monkey-plan-{_NUMBER}-${{{{ {_name_label(needs, '==')} }}}}",
+        group=f"{_prefix(needs)}-plan-{_NUMBER}-${{{{ {_name_label(needs, '==')} }}}}",
         cancel=True,
         comment="The branch of a pull request: it is read, nothing of it is run, and monkey.yaml is the base's.",
     )
@@ -144,7 +150,7 @@ def _make_apply_job(needs: CiNeeds, steps: tuple[str, ...]) -> _Job:
         steps,
         _writes(needs),
         environment="monkey-apply",
-        group=f"monkey-apply-{_EVENT}",
+        group=f"{_prefix(needs)}-apply-{_EVENT}",
         comment="What was approved on the pull request; the rest is asked for there. Never ended halfway.",
     )
 
@@ -157,7 +163,7 @@ def _make_notify_job(needs: CiNeeds, steps: tuple[str, ...]) -> _Job:
         steps,
         _writes(needs),
         environment="monkey-apply",
-        group=f"monkey-notify-{_EVENT}",
+        group=f"{_prefix(needs)}-notify-{_EVENT}",
         comment="Results on the pull request, and the end of previews whose pull request is closed.",
     )
 
@@ -169,7 +175,7 @@ def _make_preview_job(needs: CiNeeds, steps: tuple[str, ...]) -> _Job:
         steps,
         _writes(needs),
         environment="monkey-preview",
-        group=f"monkey-preview-{_NUMBER}",
+        group=f"{_prefix(needs)}-preview-{_NUMBER}",
         comment="A few jobs of the branch, within the caps of the base's monkey.yaml.",
     )
 
@@ -185,11 +191,17 @@ _PREVIEW = 'monkey apply --preview "$NUMBER" --detach --project-file "$RUNNER_TE
 
 def _write(needs: CiNeeds, name: str, events: list[str], jobs: list[_Job]) -> str:
     hint = f"# Written by `monkey init --ci {needs.forge}`; docs/ci.md says what each job may do, and why."
-    package = json.dumps(needs.package) if needs.package else "${{ vars.MONKEY_PACKAGE }}"
     trusted = ["  MONKEY_TRUSTED_ENDPOINTS: ${{ vars.MONKEY_TRUSTED_ENDPOINTS }}"] if needs.endpoints else []
     where = "" if needs.directory == "." else f", working-directory: {json.dumps(needs.directory)}"
-    lines = [hint, f"name: {name}", "on:", *(f"  {event}" for event in events), "permissions: {}"]
-    lines += [f"defaults: {{run: {{shell: bash{where}}}}}", "env:", f"  MONKEY_PACKAGE: {package}", *trusted, "jobs:"]
+    lines = [
+        hint,
+        f"name: {json.dumps(name) if needs.slug else name}",
+        "on:",
+        *(f"  {event}" for event in events),
+        "permissions: {}",
+    ]
+    lines += [f"defaults: {{run: {{shell: bash{where}}}}}", "env:"]
+    lines += [f"  MONKEY_PACKAGE: {json.dumps(needs.package)}", *trusted, "jobs:"]
     return "\n".join([*lines, *(_write_job(job, needs) for job in jobs)]) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,9 +47,8 @@ class CiNeeds:
     #: "owner/name" as the remote's URL says, and its forge, "https://host"; "" where it says none.
     repository: str
     server: str
-    #: A requirement that pip takes; "" where only the user knows one.
+    #: A requirement that pip takes.
     package: str
-    extras: tuple[str, ...]
     logins: tuple[Login, ...]
     #: Of rented machines: "aws", "gcp".
     clouds: tuple[tuple[str, CloudSettings], ...]
@@ -59,6 +59,17 @@ class CiNeeds:
     def kinds(self) -> tuple[str, ...]:
         """The clouds that machines are rented from."""
         return tuple(dict.fromkeys(kind for kind, _ in self.clouds))
+
+    @property
+    def slug(self) -> str:
+        """The project's directory as names of files, jobs and groups have it; "" for the repository's top."""
+        if self.directory == ".":
+            return ""
+        slug = re.sub(r"[^a-z0-9_-]+", "-", self.directory.lower().replace("/", "--"))
+        # Gitea's file for the top's drift has that name; and two directories never share one.
+        if slug.replace("--", "/") != self.directory or slug == "drift":
+            slug += "-" + hashlib.sha256(self.directory.encode()).hexdigest()[:6]
+        return slug
 
 
 def find_ci_needs(project: Project, forge: ForgeKind, package: str | None, branch: str | None) -> CiNeeds:
@@ -73,7 +84,6 @@ def find_ci_needs(project: Project, forge: ForgeKind, package: str | None, branc
         extras.add("dvc")
     top = find_work_tree(project.root) or project.root
     endpoints = {at.url for at in (*list_store_endpoints(project), *list_report_endpoints(project))}
-    named = "" if package else _find_package(tuple(sorted(extras)))
     return CiNeeds(
         forge=forge,
         project=project.name,
@@ -82,8 +92,7 @@ def find_ci_needs(project: Project, forge: ForgeKind, package: str | None, branc
         branch=branch or read_default_branch(project.root) or read_current_branch(project.root) or "main",
         repository=_name_repository(url := read_origin_url(top)),
         server=_name_server(url),
-        package=package or named,
-        extras=tuple(sorted(extras)),
+        package=package or _find_package(tuple(sorted(extras))),
         logins=logins,
         clouds=clouds,
         endpoints=tuple(sorted(endpoints)),
@@ -115,15 +124,20 @@ def _find_logins(forge: ForgeKind, scheme: str, types: tuple[str, ...]) -> tuple
 
 
 def _find_package(extras: tuple[str, ...]) -> str:
-    """Return the requirement that installs this monkey on a runner: by its commit, where that has an address."""
+    """Return the requirement that installs this monkey on a runner: by its commit. Raises MonkeyError without one."""
     if named := origin.name_requirement(extras):
         return named
     clone = origin.locate_clone()
-    if clone is None:
-        return ""
-    url, git = read_origin_url(clone), read_git_info(clone)
+    url, git = (read_origin_url(clone), read_git_info(clone)) if clone else ("", None)
     # Other addresses need a login, or are of this machine.
-    return origin.spell_requirement(extras, f"git+{url}@{git['commit']}") if url.startswith("https://") and git else ""
+    if url.startswith("https://") and git:
+        return origin.spell_requirement(extras, f"git+{url}@{git['commit']}")
+    # No variable of the forge: a fork's job gets none.
+    example = origin.spell_requirement(extras, "git+https://HOST/OWNER/monkey@COMMIT")
+    raise MonkeyError(
+        f"expected to know what pip installs in CI; this monkey is from {url or 'no git repository at https://'}",
+        hint=f"say it, with a commit and not a branch that moves: --package '{example}'",
+    )
 
 
 def _name_server(url: str) -> str:

@@ -9,6 +9,13 @@ from textwrap import indent
 from monkey.cli.ci.ci_needs import CiNeeds, Login
 from monkey.cli.ci.workflow_steps import APPLY, AUDIT, NO_BASE, PREVIEW_LABEL, SSH_KEY_FILE, TRUST, spell_plugins
 
+#: The file that GitLab reads, and what it has of projects below the repository's top.
+PIPELINE = ".gitlab-ci.yml"
+INCLUDE = ["include:", "  - local: /.gitlab/monkey-*.yml"]
+STAGES = "stages: [plan, apply, report]"
+
+_WRITTEN = "# Written by `monkey init --ci gitlab`; docs/ci.md says what each job may do, and why."
+
 _MERGE = '$CI_PIPELINE_SOURCE == "merge_request_event"'
 _OWN = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_MERGE_REQUEST_PROJECT_ID"
 _OTHER = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID != $CI_MERGE_REQUEST_PROJECT_ID"
@@ -40,10 +47,14 @@ export MONKEY_SIGNING_KEY="$MONKEY_TEMP/signing_key\""""
 
 _BASE = f"""\
 base="$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"
-git fetch --quiet origin "+refs/heads/$base:refs/remotes/origin/$base"
+git fetch --quiet "${{monkey_base:-origin}}" "+refs/heads/$base:refs/remotes/origin/$base"
 git show "origin/$base:./monkey.yaml" > "$MONKEY_TEMP/monkey.yaml" || {{
   {NO_BASE}
 }}"""
+
+#: A fork's pipeline runs in the fork's project: its origin is the stranger's, and so is the branch of that name there.
+#: Where a member runs it in ours, origin has a login, also for a project that is not public.
+_FORK = '[ "$CI_PROJECT_ID" = "$CI_MERGE_REQUEST_PROJECT_ID" ] || monkey_base="$CI_MERGE_REQUEST_PROJECT_URL.git"'
 
 #: boto3 takes the role by the token; all others are given the keys that it gets.
 _ROLE = """\
@@ -58,24 +69,25 @@ _LOGINS: dict[Login, str] = {"aws-oidc": _ROLE, "ssh-key": SSH_KEY_FILE}
 
 
 def write_pipeline(needs: CiNeeds) -> dict[str, str]:
-    """Return the one file by its path."""
-    head = [
-        "# Written by `monkey init --ci gitlab`; docs/ci.md says what each job may do, and why.",
+    """Return the files by their paths: a project below the top has a file of its own, which the one of all includes."""
+    if not needs.slug:
+        return {PIPELINE: "\n".join([_WRITTEN, *_head(needs), *_jobs(needs)]) + "\n"}
+    jobs = [_WRITTEN, f"# Jobs of {json.dumps(needs.directory)}: {PIPELINE} includes them.", *_jobs(needs)]
+    main = [_WRITTEN, *INCLUDE, *_head(needs)]
+    return {f".gitlab/monkey-{needs.slug}.yml": "\n".join(jobs) + "\n", PIPELINE: "\n".join(main) + "\n"}
+
+
+def _head(needs: CiNeeds) -> list[str]:
+    """Return the lines that a repository has once."""
+    return [
         "# A merge request, a push to the branch, and two schedules (one has MONKEY_JOB=drift).",
-        "stages: [plan, apply, report]",
+        STAGES,
         "workflow:",
         "  rules:",
         f"    - if: {_quoted(_MERGE)}",
         f"    - if: {_quoted(_SCHEDULE)}",
         f"    - if: {_quoted(f'$CI_COMMIT_BRANCH == {json.dumps(needs.branch)}')}",
-        "default:",
-        "  image: python:3.12",
-        "  timeout: 30 minutes",
-        "variables:",
-        '  GIT_DEPTH: "0"',
-        *([f"  MONKEY_PACKAGE: {json.dumps(needs.package)}"] if needs.package else []),
     ]
-    return {".gitlab-ci.yml": "\n".join([*head, *_jobs(needs)]) + "\n"}
 
 
 def _jobs(needs: CiNeeds) -> list[str]:
@@ -90,19 +102,25 @@ def _jobs(needs: CiNeeds) -> list[str]:
     merge = f"{_MERGE} && $CI_MERGE_REQUEST_TARGET_BRANCH_NAME == {json.dumps(needs.branch)}"
     own, other, labelled = (f"{merge} && {rule}" for rule in (_OWN, _OTHER, f"{_OWN} && {_LABELS}"))
     secret = _options(needs)
-    cancel = [*secret, "interruptible: true"]
-    return [
-        *_write_parts(needs),
-        *_job("plan", "plan", own, [".install", ".login", ".base"], plan, cancel),
-        *_job("fork", "plan", other, [".install", ".base"], f"monkey plan --no-store {file}", ["interruptible: true"]),
-        *_job("preview", "plan", labelled, [*_SIGNED, ".base"], preview, _options(needs, "preview")),
-        *_job("apply", "apply", pushed, _SIGNED, apply, _options(needs, "apply")),
-        *_job("notify", "report", often, _SIGNED, "monkey notify", _options(needs, "apply", "notify")),
-        *_job("drift", "report", drift, [".install", ".login"], AUDIT, secret),
-    ]
+    stranger = f"monkey plan --no-store {file}"
+    jobs = (
+        ("plan", "plan", own, [".install", ".login", ".base"], plan, [*secret, _CANCEL]),
+        ("fork", "plan", other, [".install", ".fork", ".base"], stranger, [_CANCEL]),
+        ("preview", "plan", labelled, [*_SIGNED, ".base"], preview, _options(needs, "preview")),
+        ("apply", "apply", pushed, _SIGNED, apply, _options(needs, "apply")),
+        ("notify", "report", often, _SIGNED, "monkey notify", _options(needs, "apply", "notify")),
+        ("drift", "report", drift, [".install", ".login"], AUDIT, secret),
+    )
+    return [*_write_parts(needs), *(line for job in jobs for line in _job(_suffix(needs), *job))]
+
+
+def _suffix(needs: CiNeeds) -> str:
+    """Return the end of the names of jobs and their parts: GitLab merges those of one name."""
+    return f"-{needs.slug}" if needs.slug else ""
 
 
 _SIGNED = (".install", ".login", ".sign")
+_CANCEL = "interruptible: true"
 
 
 def _write_parts(needs: CiNeeds) -> list[str]:
@@ -114,9 +132,13 @@ def _write_parts(needs: CiNeeds) -> list[str]:
         ".install": [*enter, _INSTALL, *plugins],
         ".login": [*logins, _TRUST],
         ".sign": [_SIGNING_KEY],
+        ".fork": [_FORK],
         ".base": [_BASE],
     }
-    return [line for name, steps in parts.items() for line in (f"{name}:", "  script:", *_block(steps))]
+    end = _suffix(needs)
+    given = [f".job{end}:", "  image: python:3.12", "  timeout: 30 minutes", "  variables:", '    GIT_DEPTH: "0"']
+    given.append(f"    MONKEY_PACKAGE: {json.dumps(needs.package)}")
+    return given + [line for name, of in parts.items() for line in (f"{name}{end}:", "  script:", *_block(of))]
 
 
 def _options(needs: CiNeeds, environment: str = "", group: str = "") -> list[str]:
@@ -124,16 +146,18 @@ def _options(needs: CiNeeds, environment: str = "", group: str = "") -> list[str
     lines = []
     if environment:
         lines.append(f"environment: {{name: monkey-{environment}, action: prepare}}")
-        lines.append(f"resource_group: monkey-{group or environment}")
+        lines.append(f"resource_group: monkey{_suffix(needs)}-{group or environment}")
     if "aws-oidc" in needs.logins:
         lines += ["id_tokens:", "  MONKEY_ID_TOKEN: {aud: $CI_SERVER_URL}"]
     return lines
 
 
-def _job(name: str, stage: str, rule: str, parts: Sequence[str], script: str, options: Sequence[str]) -> list[str]:
-    lines = [f"{name}:", f"  stage: {stage}", "  rules:", f"    - if: {_quoted(rule)}"]
+def _job(
+    end: str, name: str, stage: str, rule: str, parts: Sequence[str], script: str, options: Sequence[str]
+) -> list[str]:
+    lines = [f"{name}{end}:", f"  extends: .job{end}", f"  stage: {stage}", "  rules:", f"    - if: {_quoted(rule)}"]
     lines += [f"  {line}" for line in options]
-    return [*lines, "  script:", *(f"    - !reference [{part}, script]" for part in parts), *_block([script])]
+    return [*lines, "  script:", *(f"    - !reference [{part}{end}, script]" for part in parts), *_block([script])]
 
 
 def _block(steps: Sequence[str]) -> list[str]:

@@ -10,21 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from monkey.cli.commands.init import init_command
 from monkey.errors import MonkeyError
-from monkey.spec.yaml import document
+from tests.ci_clone import MACHINES, Clone
 from tests.ci_linters import lint_workflows, list_gitlab_jobs
 
-MACHINES = {
-    "aws": "store: s3://b/x\nproviders: {c: {type: aws, region: eu-west-1, instance_type: m5.large}}\n",
-    "gcp": "store: gs://b/x\nproviders:\n"
-    "  c: {type: gcp, gcp_project: my-project-1, region: europe-west4, machine_type: e2-small}\n",
-    "lab": "store: 's3://b/x?endpoint=https://minio.lab'\nproviders: {lab: {type: ssh, hosts: [h]}}\n",
-    "ssh": "store: ssh://h/x\nproviders: {lab: {type: ssh, hosts: [h]}, local: {type: local}}\n",
-    "azure": "store: az://c/x\nproviders: {lab: {type: ssh, hosts: [h]}}\n",
-}
 #: Rights at AWS are asked for by its library.
 NEEDED = [pytest.param(name, marks=[pytest.mark.needs("boto3")] if name == "aws" else []) for name in MACHINES]
 FORGES = ("github", "gitea", "gitlab")
@@ -33,43 +25,6 @@ FILES = {
     "gitea": [".gitea/workflows/monkey.yml", ".gitea/workflows/monkey-drift.yml"],
     "gitlab": [".gitlab-ci.yml"],
 }
-PACKAGE = ("--package", "monkey-sweep @ git+https://forge.example/o/monkey@" + "a" * 40)
-
-
-class Clone:
-    """A clone of a repository at a forge."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.git("init", "-q", "-b", "trunk")
-        self.git("remote", "add", "origin", "git@forge.example:team/sweeps.git")
-
-    def git(self, *words: str) -> None:
-        subprocess.run(["git", "-C", self.root, *words], check=True, capture_output=True)
-
-    def init(self, forge: str, text: str, *words: str, at: str = ".") -> Result:
-        """Run it in a project that says so."""
-        directory = self.root / at
-        (directory / "specs").mkdir(parents=True, exist_ok=True)
-        (directory / "monkey.yaml").write_text(text)
-        return CliRunner().invoke(init_command, [str(directory), "--ci", forge, *words])
-
-    def read(self, name: str) -> dict[str, Any]:
-        """Return a file as the forge reads it."""
-        text = (self.root / name).read_text().replace("!reference ", "")
-        return dict(document.parse_document(text, name).data)
-
-    def jobs(self, name: str) -> dict[str, Any]:
-        """Return the jobs of a workflow."""
-        return dict(self.read(name)["jobs"])
-
-
-@pytest.fixture
-def clone(tmp_path: Path, require: Callable[[str], str]) -> Clone:
-    """Return an empty clone."""
-    require("git")
-    (tmp_path / "anywhere").mkdir()
-    return Clone(tmp_path / "anywhere")
 
 
 def steps(jobs: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -153,7 +108,7 @@ def test_gitlab_s_schema_would_say_what_is_wrong(clone: Clone) -> None:
 @pytest.mark.parametrize("forge", FORGES[:2])
 @pytest.mark.parametrize("machines", NEEDED)
 def test_what_jobs_may_do(clone: Clone, forge: str, machines: str) -> None:
-    assert clone.init(forge, MACHINES[machines], *PACKAGE).exit_code == 0
+    assert clone.init(forge, MACHINES[machines]).exit_code == 0
     for name in FILES[forge]:
         text, workflow, jobs = (clone.root / name).read_text(), clone.read(name), clone.jobs(name)
         assert "pull_request_target" not in text and "--yes" not in text
@@ -189,7 +144,7 @@ def test_what_jobs_may_do(clone: Clone, forge: str, machines: str) -> None:
 
 @pytest.mark.needs("boto3")
 def test_gitlab_s_jobs_have_only_what_they_need(clone: Clone) -> None:
-    assert clone.init("gitlab", MACHINES["aws"], *PACKAGE).exit_code == 0
+    assert clone.init("gitlab", MACHINES["aws"]).exit_code == 0
     jobs = clone.read(".gitlab-ci.yml")
     assert "id_tokens" not in jobs["fork"] and "environment" not in jobs["fork"]
     assert "id_tokens" in jobs["plan"] and "environment" not in jobs["plan"]
@@ -200,8 +155,8 @@ def test_gitlab_s_jobs_have_only_what_they_need(clone: Clone) -> None:
 def test_only_apply_has_the_token_that_may_merge_at_gitlab(clone: Clone) -> None:
     script = clone.init("gitlab", MACHINES["lab"]).stdout
     assert [line for line in script.splitlines() if "variable set GITLAB_TOKEN" in line] == [
-        "glab variable set GITLAB_TOKEN --masked < GITLAB_TOKEN",
-        "glab variable set GITLAB_TOKEN --masked --scope monkey-apply --protected < GITLAB_TOKEN.monkey-apply",
+        "ask GITLAB_TOKEN | glab variable set GITLAB_TOKEN --masked",
+        "ask GITLAB_TOKEN of monkey-apply | glab variable set GITLAB_TOKEN --masked --scope monkey-apply --protected",
     ]
 
 
@@ -232,7 +187,7 @@ def test_files_of_others_stay_and_own_ones_are_kept(clone: Clone) -> None:
 
 @pytest.mark.parametrize(("forge", "action"), [("github", "labeled"), ("gitea", "label_updated")])
 def test_a_label_makes_no_plan_again(clone: Clone, forge: str, action: str) -> None:
-    assert clone.init(forge, MACHINES["lab"], *PACKAGE).exit_code == 0
+    assert clone.init(forge, MACHINES["lab"]).exit_code == 0
     jobs = clone.jobs(FILES[forge][0])
     for name in ("plan", "fork"):
         assert f"github.event.action != '{action}'" in jobs[name]["if"]
@@ -240,7 +195,7 @@ def test_a_label_makes_no_plan_again(clone: Clone, forge: str, action: str) -> N
 
 def test_a_project_below_the_repository_s_top(clone: Clone) -> None:
     assert clone.init("github", MACHINES["ssh"], "--branch", 'we"ird', at="deep/down").exit_code == 0
-    workflow = clone.read(".github/workflows/monkey.yml")
+    workflow = clone.read(".github/workflows/monkey-deep--down.yml")
     assert workflow["defaults"]["run"]["working-directory"] == "deep/down"
     assert workflow["on"]["push"]["branches"] == ['we"ird']
     assert not (clone.root / "deep/down/.github").exists()
@@ -251,13 +206,8 @@ def test_what_is_left_to_do_is_a_script(clone: Clone) -> None:
     script = done.stdout
     assert subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True).stderr == ""
     assert "gh api 'repos/team/sweeps/environments/monkey-apply/deployment-branch-policies' -f name=trunk" in script
-    assert "ssh-keygen -q -t ed25519 -N '' -C ci@sweeps -f ci_key" in script
-    assert "gh secret set MONKEY_SIGNING_KEY --env monkey-apply < ci_key" in script
-    assert "monkey trust ci_key.pub" in script
-    assert "monkey-sweep[ssh] @ git+https://" in script
     assert "https://minio.lab" in script and "MONKEY_TRUSTED_ENDPOINTS" in script
     assert "gh secret set AWS_ACCESS_KEY_ID --env monkey-apply" in script
-    assert "MONKEY_PACKAGE" not in clone.init("gitlab", MACHINES["lab"], *PACKAGE).stdout
 
 
 @pytest.mark.needs("pulumi-aws")
