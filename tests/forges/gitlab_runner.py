@@ -159,7 +159,7 @@ class GitLabRunner:
     def _check_out(self, at: Path, commit: str) -> None:
         at.mkdir(parents=True)
         text = subprocess.check_output(["git", "-C", self.project.path, "show", f"{commit}:.gitlab-ci.yml"], text=True)
-        found = re.search(r'^  GIT_DEPTH: "(\d+)"$', text, re.MULTILINE)
+        found = re.search(r'^ +GIT_DEPTH: "(\d+)"$', text, re.MULTILINE)
         depth = found[1] if found else _DEPTH
         refs = ["+refs/heads/*:refs/remotes/origin/*"] if depth == "0" else ["--depth", depth]
         for words in (

@@ -72,13 +72,19 @@ def test_a_pipeline_of_others_stays_and_the_script_names_what_it_lacks(clone: Cl
 
 @pytest.mark.slow
 @pytest.mark.needs("gitlab-ci-local")
-def test_gitlab_s_schema_holds_and_both_projects_run(clone: Clone) -> None:
-    for directory in ("p1", "p2"):
-        assert clone.init("gitlab", MACHINES["lab"], "--branch", "trunk", at=directory).exit_code == 0
+@pytest.mark.parametrize(("first", "jobs"), [("p1", ["apply-p1", "apply-p2"]), (".", ["apply", "apply-p2"])])
+def test_gitlab_s_schema_holds_and_both_projects_run(clone: Clone, first: str, jobs: list[str]) -> None:
+    for directory in (first, "p2"):
+        done = clone.init("gitlab", MACHINES["lab"], "--branch", "trunk", at=directory)
+        assert done.exit_code == 0
+    # What a person does with the lines that the script names.
+    given = [line for line in re.findall("^#   (.*)", done.stdout, re.MULTILINE) if "stages:" not in line]
+    assert bool(given) is (first == ".")
+    file = clone.root / ".gitlab-ci.yml"
+    file.write_text("\n".join([*given, file.read_text()]))
     clone.git("add", ".")
     clone.git("-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qm", "ci")
-    jobs = list_gitlab_jobs(clone.root, CI_PIPELINE_SOURCE="push", CI_COMMIT_BRANCH="trunk")
-    assert sorted(jobs) == ["apply-p1", "apply-p2"]
+    assert sorted(list_gitlab_jobs(clone.root, CI_PIPELINE_SOURCE="push", CI_COMMIT_BRANCH="trunk")) == jobs
 
 
 @pytest.mark.parametrize("forge", ["github", "gitea", "gitlab"])
