@@ -21,15 +21,15 @@ def history_command(sweep: str, as_json: bool) -> None:
     if as_json:
         click.echo(dump_json([line.to_json() for line in lines], indent=2))
         return
-    headers = ["ENTRY", "WHAT", "WHEN", "WHO", "COMMIT", "PULL", "+", "~", "-", "WHY"]
+    headers = ["ENTRY", "WHAT", "WHEN", "WHO", "COMMIT", "BRANCH", "PULL", "+", "~", "-", "WHY"]
     click.echo("\n".join(lay_out_table(headers, map(_row, lines), detect_terminal())))
 
 
 def _row(line: HistoryLine) -> list[object]:
     git, jobs = line.git or {}, line.jobs
     commit = str(git.get("commit", ""))[:10] + ("+" if git.get("dirty") else "")
-    pull = f"#{git['pull']}" if git.get("pull") else git.get("branch") or ""
+    pull = f"#{git['pull']}" if git.get("pull") else ""
     what = f"rollback to {line.restores}" if line.restores else line.kind
     counts = [jobs.new, jobs.stale, jobs.removed] if jobs else ["", "", ""]
-    texts = [what, line.at, line.author, commit, pull]
+    texts = [what, line.at, line.author, commit, git.get("branch") or "", pull]
     return [line.number, *(flatten_text(str(text)) for text in texts), *counts, flatten_text(line.text)]
