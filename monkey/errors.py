@@ -126,6 +126,11 @@ class SigningError(MonkeyError):
 class EndpointRefused(MonkeyError):
     """Credentials would go to an endpoint that no user chose."""
 
+    def __init__(self, message: str | None = None, *, hint: str | None = None, problem: Problem | None = None) -> None:
+        """Keep also the place in the file that names the endpoint; it has message and hint of its own."""
+        self.problem = problem
+        super().__init__(message if problem is None else str(problem), hint=hint)
+
 
 class StoreError(MonkeyError):
     """The store did not do what it was asked."""

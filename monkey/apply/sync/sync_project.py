@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from monkey.apply.sync.sync_order import SyncOrder
-from monkey.errors import MonkeyError
+from monkey.apply.world.desired_state import SPECS, YAML
+from monkey.errors import MonkeyError, PlanError
 from monkey.spec.project.project import Project, load_project
 from monkey.spec.project_paths import is_project_directory
 
@@ -24,6 +25,7 @@ def load_sync_project(order: SyncOrder, tree: Path) -> Project:
             f"expected a project in {order.path!r} of the repository, found no monkey.yaml there",
             hint="name its directory by --path",
         )
+    _check_specs(root, order.path)
     if not Path(project.store).is_absolute() or not Path(project.store).is_relative_to(order.directory):
         return project
     if order.checkout is not None and Path(project.store).is_relative_to(tree):
@@ -32,6 +34,18 @@ def load_sync_project(order: SyncOrder, tree: Path) -> Project:
     raise MonkeyError(
         f"the project's store is {project.store}, in the work tree of this sync, which may be made again at any time",
         hint="name a store elsewhere: by `store:` in monkey.yaml, or by MONKEY_STORE",
+    )
+
+
+def _check_specs(root: Path, path: str) -> None:
+    """Raise PlanError where there is no spec: then it may be that the project lies elsewhere in the repository."""
+    if any(file.suffix in YAML for file in (root / SPECS).glob("*")):
+        return
+    others = sorted({file.parent.parent.name for file in root.glob(f"*/{SPECS}/*") if file.suffix in YAML})
+    example = f", such as --path {others[0]}" if others and not path else ""
+    raise PlanError(
+        f"expected a spec in {Path(path, SPECS)} of the repository, found none",
+        hint=f"name the project's directory by --path{example}; or write a spec there",
     )
 
 

@@ -125,7 +125,7 @@ def _refuse(project: Project, endpoint: Endpoint, message: str, hint: str) -> En
     if not endpoint.key:
         return EndpointRefused(f"{message}; the environment names it", hint=hint)
     file = project.read_document()
-    return EndpointRefused(str(file.place(Mistake(_find_key(file.data, endpoint.key), message, hint))))
+    return EndpointRefused(problem=file.place(Mistake(_find_key(file.data, endpoint.key), message, hint)))
 
 
 def _find_key(data: object, key: NodePath) -> NodePath:

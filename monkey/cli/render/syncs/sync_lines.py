@@ -11,7 +11,7 @@ from monkey.cli.terminal.text import Terminal, flatten_text, format_elapsed
 from monkey.protocol.status.sync_beat import SyncBeat, drop_past_beats
 
 #: Characters of a commit that people see, and of a problem.
-_COMMIT, _PROBLEM = 10, 300
+_COMMIT, _PROBLEM = 10, 500
 
 
 def format_syncs(beats: Sequence[SyncBeat], to: Terminal, now: float | None = None) -> list[str]:
@@ -40,7 +40,7 @@ def _applied(beat: SyncBeat, now: float) -> str:
 def _newest(beat: SyncBeat, now: float) -> list[str]:
     """Return what became of the newest look, where that is more than that the commit was applied."""
     since = format_elapsed(now - beat.since)
-    problem = beat.problem[:_PROBLEM] + ("…" if len(beat.problem) > _PROBLEM else "")
+    problem = _shorten(beat.problem)
     if beat.outcome == "away":
         return [f"the remote is away for {since}: {problem}"]
     if beat.outcome == "gone":
@@ -57,8 +57,15 @@ def _newest(beat: SyncBeat, now: float) -> list[str]:
 
 
 def _previews(beat: SyncBeat) -> list[str]:
-    text = beat.previews[:_PROBLEM] + ("…" if len(beat.previews) > _PROBLEM else "")
-    return [f"previews: {text}"] if text else []
+    return [f"previews: {_shorten(beat.previews)}"] if beat.previews else []
+
+
+def _shorten(text: str) -> str:
+    """Return as many whole parts of a text as there is room for: half a hint says nothing."""
+    if len(text) <= _PROBLEM:
+        return text
+    whole, _, rest = text[:_PROBLEM].rpartition("; ")
+    return f"{whole}; …" if whole else f"{rest}…"
 
 
 def _life(beat: SyncBeat, now: float) -> list[str]:

@@ -68,7 +68,13 @@ def test_what_was_never_applied_and_several_remotes() -> None:
 def test_hostile_text_stays_one_printable_line() -> None:
     evil = replace(BEAT, branch="m\x1b[2J", host="h\nx", outcome="failed", problem="\x1b]0;x\x07" + "y" * 900)
     shown = line(evil)
-    assert "\x1b" not in shown and "\n" not in shown and len(shown) < 500
+    assert "\x1b" not in shown and "\n" not in shown and len(shown) < 700
+
+
+def test_what_is_too_long_is_cut_between_its_parts() -> None:
+    problem = "; ".join(f"sweep {i}: {'y' * 150}" for i in range(4))
+    assert line(replace(BEAT, problem=problem)) == f"{APPLIED}; {'; '.join(problem.split('; ')[:3])}; …"
+    assert line(replace(BEAT, previews="z" * 900)) == f"{APPLIED}; previews: {'z' * 500}…"
 
 
 def test_programs_get_all_fields_and_who_is_dead() -> None:
