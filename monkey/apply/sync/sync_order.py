@@ -100,6 +100,16 @@ def locate_path(checkout: Path | None, start: Path) -> str:
     return "" if root == checkout else root.relative_to(checkout).as_posix()
 
 
+def check_sync_directory(directory: Path) -> None:
+    """Raise MonkeyError where a state directory would lie in a work tree, whose untracked files become code."""
+    top = find_work_tree(directory)
+    if top is not None:
+        raise MonkeyError(
+            f"expected a directory outside of every git work tree, found that {directory} is in {top}",
+            hint="name another by --directory, or leave that out: the default is in the user's state",
+        )
+
+
 def locate_sync_directory(remote: str, branch: str, path: str) -> Path:
     """Return the state directory of a sync that was given none. Raises FleetError where it may not be ours."""
     place = sha256(f"{strip_password(remote)}\n{branch}\n{path}".encode()).hexdigest()[:12]

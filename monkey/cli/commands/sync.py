@@ -11,7 +11,13 @@ from typing import Any
 import click
 
 from monkey.apply.sync.sync_loop import run_sync
-from monkey.apply.sync.sync_order import SyncOrder, locate_path, locate_remote, locate_sync_directory
+from monkey.apply.sync.sync_order import (
+    SyncOrder,
+    check_sync_directory,
+    locate_path,
+    locate_remote,
+    locate_sync_directory,
+)
 from monkey.apply.sync.systemd_unit import compose_unit
 from monkey.apply.world.world import World
 from monkey.cli.session import find_project_file, project_file_option, run_in_world
@@ -56,6 +62,8 @@ def sync_command(remote: str | None, branch: str, once: bool, print_unit: bool, 
     found, checkout = locate_remote(remote, start)
     path = options["path"] or locate_path(checkout, start)
     at = Path(options["directory"]).expanduser() if options["directory"] else locate_sync_directory(found, branch, path)
+    if options["directory"]:
+        check_sync_directory(at)
     order = SyncOrder(
         remote=found,
         branch=branch,

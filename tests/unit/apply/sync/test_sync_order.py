@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from monkey.apply.sync.sync_order import (
+    check_sync_directory,
     locate_path,
     locate_remote,
     name_repository,
@@ -59,3 +60,12 @@ def test_where_there_is_no_remote_that_is_said(tmp_path: Path) -> None:
         locate_remote(None, tmp_path)
     with pytest.raises(MonkeyError, match="expected a git remote"):
         locate_remote("--upload-pack=x", tmp_path)
+
+
+def test_a_state_directory_in_a_work_tree_is_refused(remote: GitRemote, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(remote.work)
+    for place in (remote.work, remote.work / "deep" / "state", tmp_path / "link" / "state"):
+        with pytest.raises(MonkeyError, match="outside of every git work tree") as caught:
+            check_sync_directory(place)
+        assert "--directory" in str(caught.value.hint)
+    check_sync_directory(tmp_path / "state")
