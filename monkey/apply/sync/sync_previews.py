@@ -23,7 +23,7 @@ from monkey.apply.sync.sync_directory import SyncDirectory
 from monkey.apply.sync.sync_order import SyncOrder
 from monkey.apply.sync.sync_project import check_project_directory
 from monkey.apply.sync.sync_reasons import explain_error
-from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
+from monkey.apply.trust.endpoints import check_endpoints, list_forge_endpoints
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.world.desired_state import list_spec_files, read_specs
 from monkey.apply.world.world import open_world
@@ -145,7 +145,7 @@ class PreviewRounds:
                 raise PlanError("expected `previews:` in the branch's monkey.yaml, which sets their limits, found none")
             if not self.token:
                 raise ForgeError(f"expected a token for the forge in {MONKEY_TOKEN}, found none")
-            check_endpoints(base.project, list_report_endpoints(base.project))
+            check_endpoints(base.project, list_forge_endpoints(base.project))
             self._forge = open_project_forge(base.project.forge, self.order.shown, {}, self.token).forge
         return self._forge
 

@@ -20,7 +20,7 @@ from monkey.apply.sync.unattended_apply import UnattendedLimits, UnattendedResul
 from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
 from monkey.apply.world.project_store import locate_trusted_store
 from monkey.apply.world.world import World, open_world
-from monkey.errors import MonkeyError, PlanError, RemoteAway, SpecError
+from monkey.errors import EndpointRefused, MonkeyError, PlanError, RemoteAway, SpecError
 from monkey.protocol.status.sync_beat import SyncBeat, hash_remote, read_sync_beats
 
 #: Seconds after which an unchanged commit is planned again: agents may have died, people may have changed what is.
@@ -117,7 +117,7 @@ class SyncRounds:
         self._git_failures = 0
         try:
             return self._apply(head)
-        except (SpecError, PlanError) as exc:
+        except (SpecError, PlanError, EndpointRefused) as exc:
             return CommitVerdict("refused", explain_error(exc), again=True)
         except (MonkeyError, OSError) as exc:
             return CommitVerdict("failed", explain_error(exc), again=True)

@@ -67,7 +67,8 @@ def list_store_endpoints(project: Project) -> list[Endpoint]:
 
 def list_report_endpoints(project: Project) -> list[Endpoint]:
     """Return where metrics, notices and results are sent with a secret of this machine."""
-    found = list_forge_endpoints(project)
+    # Previews and `monkey notify` send a token to the forge, too: they ask for themselves.
+    found = list_forge_endpoints(project) if any(channel.kind == "forge" for channel in project.notify) else []
     if project.influx is not None and project.influx.secrets:
         found.append(Endpoint("InfluxDB", project.influx.url, ("metrics", "influxdb", "url")))
     for at, channel in enumerate(project.notify):
@@ -116,8 +117,13 @@ def refuse_endpoint(project: Project, endpoint: Endpoint) -> EndpointRefused:
         "branch could name any place"
     )
     ask = "`monkey status`" if endpoint.what == "the store" else "`monkey apply`"
-    once = "in CI, " if is_ci() else f"if you trust it, run {ask} in a terminal, which asks once; or "
-    hint = f"{once}set {TRUST_VARIABLE}={endpoint.url}, or read a trusted commit's monkey.yaml by --project-file"
+    hint = f"set {TRUST_VARIABLE}={endpoint.url}, or read a trusted commit's monkey.yaml by --project-file"
+    if is_ci():
+        hint = f"in CI, {hint}"
+    elif endpoint in (*list_store_endpoints(project), *list_report_endpoints(project)):
+        hint = f"if you trust it, {hint}; or run {ask} in a terminal, which asks once"
+    else:
+        hint = f"if you trust it, {hint}"
     return _refuse(project, endpoint, message, hint)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from monkey import origin
 from monkey.apply.ci_refusals import is_runner_disk
-from monkey.apply.trust.endpoints import list_report_endpoints, list_store_endpoints
+from monkey.apply.trust.endpoints import list_forge_endpoints, list_report_endpoints, list_store_endpoints
 from monkey.apply.world.project_store import locate_project_store
 from monkey.ci_run import ForgeKind
 from monkey.errors import MonkeyError
@@ -83,7 +83,8 @@ def find_ci_needs(project: Project, forge: ForgeKind, package: str | None, branc
     if find_dvc_root(project.root / "specs") is not None:
         extras.add("dvc")
     top = find_work_tree(project.root) or project.root
-    endpoints = {at.url for at in (*list_store_endpoints(project), *list_report_endpoints(project))}
+    lists = (list_store_endpoints, list_report_endpoints, list_forge_endpoints)
+    endpoints = {at.url for endpoints_of in lists for at in endpoints_of(project)}
     return CiNeeds(
         forge=forge,
         project=project.name,

@@ -11,6 +11,7 @@ from monkey.apply.trust.endpoints import (
     check_endpoints,
     check_transport,
     is_trusted,
+    list_forge_endpoints,
     list_report_endpoints,
     list_store_endpoints,
 )
@@ -134,8 +135,9 @@ def test_an_address_of_this_machine_is_on_it(tmp_path: Path) -> None:
         ("metrics: {influxdb: {url: 'http://lab', bucket: b}}", []),
         ("notify: {webhook: 'https://h/x', key: K}", ["https://h/x"]),
         ("notify: [{webhook: 'http://lab/x'}, {webhook: HOOK, key: K}, {slack: S}]", []),
-        ("forge: {type: gitea, api: 'https://git.lab/api/v1'}", ["https://git.lab/api/v1"]),
-        ("forge: {type: gitea, repository: lab/sweeps}", []),
+        ("forge: {type: gitea, api: 'https://git.lab/api/v1'}\nnotify: {forge: T}", ["https://git.lab/api/v1"]),
+        ("forge: {type: gitea, api: 'https://git.lab/api/v1'}", []),
+        ("forge: {type: gitea, repository: lab/sweeps}\nnotify: {forge: T}", []),
     ],
 )
 def test_what_gets_no_secret_needs_no_word(tmp_path: Path, text: str, urls: list[str]) -> None:
@@ -144,12 +146,13 @@ def test_what_gets_no_secret_needs_no_word(tmp_path: Path, text: str, urls: list
 
 def test_the_forge_that_ci_names_needs_no_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = project(tmp_path, "forge: {type: gitea, api: 'https://git.lab/api/v1/'}")
-    (endpoint,) = list_report_endpoints(here)
+    (endpoint,) = list_forge_endpoints(here)
     monkeypatch.setenv("GITHUB_API_URL", "https://other.lab/api/v1")
     with pytest.raises(
         EndpointRefused, match=r"monkey\.yaml:1:27.*credentials for the forge would go to https://git.lab"
-    ):
+    ) as caught:
         check_endpoints(here, [endpoint])
+    assert "which asks once" not in str(caught.value), "apply asks about what it sends, and this it does not"
     monkeypatch.setenv("GITHUB_API_URL", "https://git.lab/api/v1")
     check_endpoints(here, [endpoint])
 
