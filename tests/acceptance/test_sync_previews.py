@@ -153,7 +153,7 @@ def test_a_hostile_branch_raises_no_limit_and_reads_no_file_of_the_machine(forge
         remote.git("push", "-q", "origin", f"HEAD:{name}")
         numbers[name] = forge.open_pull(name, commit)
         remote.git("checkout", "-q", "main")
-    said = forged.preview().replace("; pull", "\npull").splitlines()
+    said = forged.preview(code=1).replace("; pull", "\npull").splitlines()
     forged.wait_for_jobs(2 + 3)
     for name, why in (
         ("named", "files of the repository alone"),
@@ -171,7 +171,7 @@ def test_a_hostile_branch_raises_no_limit_and_reads_no_file_of_the_machine(forge
 def test_what_is_wrong_with_a_pull_request_or_the_forge_holds_up_no_commit(forged: Forged) -> None:
     forge = forged.forge
     forge.open_pull("more", forged.branch("more", jobs=2, text="comand: x\n"))
-    said = forged.preview()
+    said = forged.preview(code=1)
     assert "refused: specs/digits.yaml:5:1: unknown key 'comand'" in said
     forge.faults = [(500, {}, {"message": "sorry"})] * 8
     head = forged.push("plain", jobs=3)
@@ -183,6 +183,13 @@ def test_what_previews_need_is_said(forged: Forged) -> None:
     del shop.env["MONKEY_FORGE_TOKEN"]
     assert "on hold: expected a token for the forge in MONKEY_FORGE_TOKEN, found none" in forged.preview(code=1)
     shop.env["MONKEY_FORGE_TOKEN"] = "token"
+    del shop.env["MONKEY_TRUSTED_ENDPOINTS"]
+    head, asked = forged.push("plain", jobs=2, text="priority: 1\n"), len(forged.forge.asked)
+    said = forged.preview(code=1)
+    assert "previews: on hold: monkey.yaml:4:28: credentials for the forge would go to " in said
+    assert "^" not in said and "if you trust it, set MONKEY_TRUSTED_ENDPOINTS=" in said
+    assert forged.beat()["applied"] == head and len(forged.forge.asked) == asked, "the branch is followed"
+    shop.env["MONKEY_TRUSTED_ENDPOINTS"] = forged.forge.url
     text = (shop.root / "monkey.yaml").read_text().replace(f"previews: {LIMITS}\n", "")
     (shop.root / "monkey.yaml").write_text(text)
     forged.push("plain", jobs=3)

@@ -116,7 +116,7 @@ class PreviewRounds:
             self._ask, self._look = time.monotonic() + wait, 0.0
             return self._tell(f"on hold: {explain_error(exc)}", well=False)
         self._failures = 0
-        well = all(tried.outcome != "failed" for tried in self._tried.values())
+        well = all(tried.outcome == "previewed" for tried in self._tried.values())
         return self._tell("; ".join(self._describe()), well=well)
 
     def _tell(self, text: str, *, well: bool) -> bool:
