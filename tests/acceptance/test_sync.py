@@ -240,3 +240,45 @@ def test_the_unit_that_is_printed_is_one_that_systemd_takes(
     assert '"git@host:x y.git"' in unit.read_text() and '"it\'s 100%%"' in unit.read_text()
     refused = follower.shop.run("sync", "https://token@host/x.git", "--print-unit", code=1)
     assert "everybody can read a unit" in refused.stderr
+
+
+def test_a_sweep_whose_spec_is_gone_continues_and_that_is_said(follower: Follower) -> None:
+    shop = follower.shop
+    shop.ledger.hold()
+    follower.push("slow", jobs=1)
+    follower.once()
+    until(lambda: shop.ledger.executions, "a job has begun")
+    (shop.root / "specs" / "slow.yaml").unlink()
+    shop.spec(name="other", jobs=1, seconds=0.06)
+    head = follower.remote.commit()
+    why = "sweep slow continues, though its spec is gone: --prune cancels it"
+    assert f"main {head[:10]} applied: {why}" in follower.once()
+    assert f" by sync on {follower.beat()['host']}; {why}; it looked once" in follower.git_line()
+    assert why not in follower.once("--prune") and why not in follower.git_line()
+    shop.ledger.release()
+
+
+def test_an_endpoint_that_no_user_chose_is_refused_only_where_something_is_sent_there(follower: Follower) -> None:
+    shop, file = follower.shop, follower.shop.root / "monkey.yaml"
+    file.write_text(file.read_text() + "forge: {type: gitea, api: 'https://git.lab/api/v1', repository: a/b}\n")
+    head = follower.push(jobs=1)
+    follower.once()
+    follower.wait_for_jobs(1)
+    assert follower.beat()["applied"] == head
+    file.write_text(file.read_text() + "notify: {forge: TOKEN}\n")
+    bad = follower.push(jobs=2)
+    said = follower.once(code=1)
+    assert (
+        f"{bad[:10]} refused: monkey.yaml:4:27: credentials for the forge would go to https://git.lab/api/v1, " in said
+    )
+    assert "forge: {type" not in said and "^" not in said, "a caret points nowhere in one line"
+    assert "--project-file; or run `monkey apply` in a terminal, which asks once; it looked" in follower.git_line()
+    assert shop.ledger.executions == 1
+
+
+def test_a_state_directory_in_the_checkout_is_refused(follower: Follower) -> None:
+    follower.push(jobs=1)
+    for place in (".", "state"):
+        refused = follower.shop.run("sync", "--once", "--directory", place, code=1)
+        assert "outside of every git work tree" in refused.stderr
+    assert not follower.remote.git("status", "--porcelain"), "nothing was left there"

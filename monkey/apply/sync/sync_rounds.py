@@ -21,6 +21,7 @@ from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
 from monkey.apply.world.project_store import locate_trusted_store
 from monkey.apply.world.world import World, open_world
 from monkey.errors import EndpointRefused, MonkeyError, PlanError, RemoteAway, SpecError
+from monkey.plan.gone_sweeps import GoneSweep
 from monkey.protocol.status.sync_beat import SyncBeat, hash_remote, read_sync_beats
 
 #: Seconds after which an unchanged commit is planned again: agents may have died, people may have changed what is.
@@ -216,6 +217,11 @@ class SyncRounds:
 
 
 def _judge(result: UnattendedResult) -> CommitVerdict:
-    told = "; ".join(f"sweep {name}: {one.why}" for name, one in sorted(result.held.items()))
+    told = [f"sweep {name}: {one.why}" for name, one in sorted(result.held.items())]
+    told += [f"sweep {gone.name} continues, though its spec is gone: {_explain_kept(gone)}" for gone in result.gone]
     wrong = not all(one.decided for one in result.held.values())
-    return CommitVerdict("refused" if wrong else "applied", told, again=wrong)
+    return CommitVerdict("refused" if wrong else "applied", "; ".join(told), again=wrong)
+
+
+def _explain_kept(gone: GoneSweep) -> str:
+    return f"{gone.kept}; `monkey cancel` ends it" if gone.kept else "--prune cancels it"

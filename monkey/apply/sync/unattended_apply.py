@@ -14,6 +14,7 @@ from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply
 from monkey.plan.change import SweepPlan
+from monkey.plan.gone_sweeps import GoneSweep
 
 #: Times that a commit is planned again in one round, since another apply came first.
 _TRIES = 5
@@ -46,6 +47,8 @@ class UnattendedResult:
 
     #: The sweeps that were left alone, by name.
     held: Mapping[str, HeldSweep] = field(default_factory=dict)
+    #: The sweeps whose spec is gone, and that were not cancelled.
+    gone: tuple[GoneSweep, ...] = ()
     #: Whether it came to its end, and was not asked to stop.
     whole: bool = True
 
@@ -59,7 +62,7 @@ async def apply_unattended(
     MonkeyError of every kind.
     """
     for left in reversed(range(_TRIES)):
-        plans, held = await _plan_allowed(world, limits)
+        plans, result = await _plan_allowed(world, limits)
         try:
             for planned in plans:
                 if not stopping():
@@ -68,12 +71,12 @@ async def apply_unattended(
             if not left:
                 raise
             continue
-        return UnattendedResult(held, whole=not stopping())
+        return replace(result, whole=not stopping())
     raise AssertionError("the last try returns or raises")
 
 
-async def _plan_allowed(world: World, limits: UnattendedLimits) -> tuple[list[PlanningResult], Mapping[str, HeldSweep]]:
-    """Return plans of the sweeps that may be applied, and the sweeps that may not."""
+async def _plan_allowed(world: World, limits: UnattendedLimits) -> tuple[list[PlanningResult], UnattendedResult]:
+    """Return plans of the sweeps that may be applied, and what is to be said of the others."""
     planned = await make_plan(world, (), prune=limits.prune)
     rewritten = [sweep for sweep in planned.plan.sweeps if _is_rewritten(sweep, limits.rewritten_branch)]
     held = find_held_sweeps(planned, limits.data)
@@ -89,7 +92,7 @@ async def _plan_allowed(world: World, limits: UnattendedLimits) -> tuple[list[Pl
         forced = await _plan_named(world, rewritten, f"{limits.rewritten_branch} was rewritten, and is followed")
         more = find_held_sweeps(forced, limits.data)
         held, plans = {**held, **more}, plans if more else [*plans, forced]
-    return plans, held
+    return plans, UnattendedResult(held, tuple(gone for gone in planned.plan.gone if not gone.pruned))
 
 
 async def _plan_named(world: World, sweeps: Sequence[SweepPlan], force: str = "") -> PlanningResult:

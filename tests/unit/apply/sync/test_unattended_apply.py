@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from monkey.apply.orders import cancel_sweep
-from monkey.apply.sync.unattended_apply import HeldSweep, UnattendedResult, apply_unattended
+from monkey.apply.sync.unattended_apply import HeldSweep, UnattendedLimits, UnattendedResult, apply_unattended
 from monkey.errors import PlanError
+from monkey.plan.gone_sweeps import GoneSweep
 from monkey.protocol.sweeps.sweep_log import list_sweeps, read_sweep
+from tests.git_command import git
 from tests.unit.apply.paper import renting, write_rented
 from tests.unit.apply.small_project import SPEC, apply, opened, write_project
 
@@ -99,4 +101,28 @@ def test_what_a_person_cancelled_stays_so(tmp_path: Path) -> None:
             assert held.decided and held.why.startswith("stays cancelled by ") and "too dear" in held.why
             assert len((await read_sweep(world.at, world.keys, world.signers, "small")).revision.table) == 3
 
+    asyncio.run(main())
+
+
+def test_a_sweep_whose_spec_is_gone_is_named_unless_it_is_cancelled(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    (tmp_path / ".gitignore").write_text(".monkey/\n")
+    other = tmp_path / "specs" / "other.yaml"
+    other.write_text(SPEC.replace("small", "other"))
+
+    def commit() -> None:
+        git(tmp_path, "add", "-A")
+        git(tmp_path, "commit", "-qm", "a change")
+
+    async def main() -> None:
+        async with opened(tmp_path) as world:
+            assert await apply_unattended(world, keep) == UnattendedResult()
+            other.unlink()
+            commit()
+            [gone] = (await apply_unattended(world, keep)).gone
+            assert gone == GoneSweep("other", "specs/other.yaml", 1, 0, 3)
+            assert await apply_unattended(world, keep, limits=UnattendedLimits(prune=True)) == UnattendedResult()
+
+    git(tmp_path, "init", "-q")
+    commit()
     asyncio.run(main())
