@@ -194,3 +194,18 @@ def test_what_previews_need_is_said(forged: Forged) -> None:
     (shop.root / "monkey.yaml").write_text(text)
     forged.push("plain", jobs=3)
     assert "on hold: expected `previews:` in the branch's monkey.yaml" in forged.preview(code=1)
+
+
+def test_a_pull_request_that_went_back_to_an_older_commit_is_refused(forged: Forged) -> None:
+    shop, forge, git = forged.shop, forged.forge, forged.remote.git
+    old = forged.branch("more", jobs=1)
+    git("checkout", "-q", "more")
+    shop.spec(name="digits", jobs=2, seconds=0.06)
+    new = forged.remote.commit(push=False)
+    git("push", "-q", "origin", "more")
+    git("checkout", "-q", "main")
+    number = forge.open_pull("more", new)
+    forged.preview()
+    git("push", "-q", "--force", "origin", f"{old}:more", f"{new}:refs/heads/kept")
+    forge.pulls[number].commit = old
+    assert f"pull request {number} ({old[:10]}) refused: pr-{number}.digits: last applied by " in forged.preview(code=1)

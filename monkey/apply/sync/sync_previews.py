@@ -175,7 +175,7 @@ class PreviewRounds:
         except (MonkeyError, OSError) as exc:
             return replace(tried, outcome="failed", why=explain_error(exc))
         try:
-            return replace(tried, why=asyncio.run(self._preview(base, root, pull)))
+            return asyncio.run(self._preview(base, root, pull, tried))
         except (MonkeyError, OSError) as exc:
             # Mistakes of the branch; all others are of the store, of machines and the like.
             theirs = isinstance(exc, SpecError | PlanError) or type(exc) is MonkeyError
@@ -202,8 +202,8 @@ class PreviewRounds:
         self._git_failures = 0
         return self._trees.tree / self.order.path
 
-    async def _preview(self, base: BaseProject, root: Path, pull: PullRequest) -> str:
-        """Plan and apply, and return why sweeps are left as they are. Raises MonkeyError of every kind."""
+    async def _preview(self, base: BaseProject, root: Path, pull: PullRequest, tried: _Tried) -> _Tried:
+        """Plan and apply, and return what became of it. Raises MonkeyError of every kind."""
         check_project_directory(root, self._trees.tree, self.order.path)
         # They say where DVC's cache is: any other repository's on this machine, whose data a branch could take by hash.
         if settings := self.clone.list_changed(base.commit, pull.commit, "**/.dvc", "**/.dvc/**"):
@@ -226,7 +226,10 @@ class PreviewRounds:
                 for warning in plan.warnings:
                     self.say(f"pull request {pull.number}: {warning}")
             left = {sweep.name: sweep.refusal.line for sweep in plan.sweeps if sweep.refusal is not None}
-            return "; ".join(f"{name}: {line.removeprefix('refused: ')}" for name, line in left.items())
+            why = "; ".join(f"{name}: {line.removeprefix('refused: ')}" for name, line in left.items())
+            # What is refused for no commit is what a person decided: then all is well.
+            wrong = any(sweep.desired.misplaced is not None for sweep in plan.sweeps if sweep.name in left)
+            return replace(tried, outcome="refused" if wrong else tried.outcome, why=why)
 
     def _end_closed(self, base: BaseProject) -> None:
         """Cancel the previews of pull requests that were closed since the last look. Raises MonkeyError."""
