@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from monkey.errors import FleetError
 from monkey.spec.project import cloud, ssh_host
 from monkey.spec.project.cloud import CloudSettings
-from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, suggest_word
+from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, find_nearest_word, suggest_word
 from monkey.spec.yaml.units import parse_duration, parse_size
 
 #: A project or provider: part of keys in the store.
@@ -94,6 +94,23 @@ def find_provider_mistakes(raw: Any) -> list[Mistake]:
             continue
         found += [mistake.under(path) for mistake in _find_entry_mistakes(body)]
     return found
+
+
+def find_unknown_providers(
+    names: Iterable[str], known: Mapping[str, Provider] | None, *, named: bool
+) -> Iterator[Mistake]:
+    """Yield which of a spec's providers are not in monkey.yaml; `named`: the spec names them, and takes no default."""
+    if known is None:
+        return
+    there = sorted(known)
+    for at, name in enumerate(names):
+        if name not in there and named:
+            near = find_nearest_word(name, there)
+            hint = f"did you mean {near!r}?" if near else f"monkey.yaml has: {', '.join(there)}"
+            yield Mistake(("provider", at), f"unknown provider {name!r}", hint)
+        elif name not in there:
+            told = f"the spec names no provider, and the default {name!r} is not in monkey.yaml"
+            yield Mistake((), told, "write " + " or ".join(f"`provider: {each}`" for each in there))
 
 
 def _find_entry_mistakes(body: Mapping[str, Any]) -> Iterator[Mistake]:

@@ -17,7 +17,7 @@ from monkey.spec.project_paths import resolve_in_project
 from monkey.spec.sweep.future_fields import remove_planned_fields
 from monkey.spec.sweep.models import Spec
 from monkey.spec.sweep.partial_validation import ValidPart, extract_valid_part
-from monkey.spec.sweep.pydantic_errors import explain_pydantic_errors
+from monkey.spec.sweep.pydantic_errors import MEANT_KEY, explain_pydantic_errors
 from monkey.spec.sweep.spec_validation import SpecChecks
 from monkey.spec.sweep.sweep_names import SWEEP_NAME_PATTERN
 from monkey.spec.yaml import document
@@ -107,7 +107,9 @@ def _make_spec(
         spec, _ = _validate(sound.data)
     if spec is not None:
         checks = SpecChecks(spec, sound.doubtful, root, providers)
-        lost = sound.lost | {str(m.path[0]) for m in mistakes if len(m.path) == 1}
+        top = [mistake for mistake in mistakes if len(mistake.path) == 1]
+        lost = sound.lost | {str(m.path[0]) for m in top}
+        lost |= {key for m in top for key in MEANT_KEY.findall(m.hint or "")}
         nameless = "parameters" in lost
         mistakes += map(sound.place, checks.all(lost - {"parameters"} | (_NEED_NAMES if nameless else set())))
         spec._document, spec._requirements = file, checks.requirements_text

@@ -35,7 +35,7 @@ _BOUNDS = {"greater_than": "more than {gt:g}", "greater_than_equal": "{ge} or mo
            "less_than_equal": "at most {le}"}  # fmt: skip
 
 #: The hint of an unknown key, with the key that was meant.
-_MEANT = re.compile(r"^did you mean '(\w+)'\?")
+MEANT_KEY = re.compile(r"^did you mean '(\w+)'\?")
 
 #: Words of other tools for ours.
 _KEY_SYNONYMS = {
@@ -62,7 +62,7 @@ def explain_pydantic_errors(error: ValidationError, model: type[BaseModel], hint
         else:
             mistakes.append(_explain_error(detail, model, hints))
     # A key that is written wrongly is one mistake: that the right one is missing says nothing more.
-    meant = {(each.path[:-1], f"{key!r} is missing") for each in mistakes for key in _MEANT.findall(each.hint or "")}
+    meant = {(each.path[:-1], f"{key!r} is missing") for each in mistakes for key in MEANT_KEY.findall(each.hint or "")}
     return [mistake for mistake in mistakes if (mistake.path, mistake.message) not in meant]
 
 

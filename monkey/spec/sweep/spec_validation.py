@@ -18,11 +18,11 @@ from monkey.spec.parameters import conditions
 from monkey.spec.parameters.include_exclude import find_key_path, find_value_indexes, flatten_row, is_same_value
 from monkey.spec.parameters.parameters import Parameter
 from monkey.spec.parameters.ranges import count_values
-from monkey.spec.project.provider import Provider
+from monkey.spec.project.provider import Provider, find_unknown_providers
 from monkey.spec.project_paths import is_project_directory
 from monkey.spec.sweep.models import MAX_JOBS, Spec
 from monkey.spec.sweep.python_requirements import read_requirements_file
-from monkey.spec.yaml.mistakes import Mistake, describe_value, find_nearest_word, suggest_word
+from monkey.spec.yaml.mistakes import Mistake, describe_value, suggest_word
 
 _NOT_PLAIN = re.compile(r"\s*(-r|--requirement|-c|--constraint|-e|--editable|\.{1,2}/|/|file:)", re.MULTILINE)
 
@@ -50,7 +50,9 @@ class SpecChecks:
             "command": self.command,
             "parameters": self.conditions,
             "method": lambda: self.method(capped="run_cap" in skip or self.spec.run_cap is not None),
-            "provider": self.known_providers,
+            "provider": lambda: find_unknown_providers(
+                self.spec.provider, self.providers, named="provider" in self.spec.model_fields_set
+            ),
             "expires": lambda: find_expiry_mistakes(self.spec.expires, self.spec.provider, self.providers or {}),
             "zip": self.zip,
             "include": lambda: self.rows("include", self.spec.include),
@@ -236,15 +238,6 @@ class SpecChecks:
             yield Mistake(
                 path, f"{asked!r} has a line beginning with {match[1]}, which refers to another file", _PLAIN_HINT
             )
-
-    def known_providers(self) -> Iterator[Mistake]:
-        """Check that the project has these providers."""
-        for at, name in enumerate(self.spec.provider):
-            if self.providers is not None and name not in self.providers:
-                near = find_nearest_word(name, self.providers)
-                listed = ", ".join(sorted(self.providers))
-                hint = f"did you mean {near!r}?" if near else f"monkey.yaml has: {listed}"
-                yield Mistake(("provider", at), f"unknown provider {name!r}", hint)
 
     def holes(self, field: str, texts: Mapping[str, str] | Mapping[int, str]) -> Iterator[Mistake]:
         """Refuse `{lr}` where nothing would fill it in."""

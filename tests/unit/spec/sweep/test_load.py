@@ -100,6 +100,21 @@ def test_providers_are_the_project_s(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_a_default_provider_that_is_not_there_is_no_word_of_the_spec(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    for known, hint in [(["lab"], "`provider: lab`"), (["lab", "big"], "`provider: big` or `provider: lab`")]:
+        path.write_text("command: a\n")
+        with pytest.raises(SpecError) as caught:
+            load_spec(path, tmp_path, {name: Provider() for name in known})
+        (found,) = caught.value.problems
+        told = "the spec names no provider, and the default 'local' is not in monkey.yaml"
+        assert (found.message, found.hint) == (told, f"write {hint}")
+    path.write_text("command: a\nproviders: lab\n")
+    with pytest.raises(SpecError) as caught:
+        load_spec(path, tmp_path, {"lab": Provider()})
+    assert len(caught.value.problems) == 1
+
+
 def test_requirements_must_stand_alone(tmp_path: Path) -> None:
     (tmp_path / "r.txt").write_text("numpy\n  -r other.txt\n")
     found = problem("environment: {requirements: r.txt}", tmp_path)
