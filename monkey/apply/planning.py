@@ -31,7 +31,7 @@ from monkey.plan.cost import compute_worst_cost
 from monkey.plan.diff import compute_plan
 from monkey.plan.jobs.job_changes import JobChanges
 from monkey.plan.observed import ObservedProject
-from monkey.plan.saved_plan import SavedPlan, parse_saved_plan, verify_saved_plan
+from monkey.plan.saved_plan import SavedPlan, check_saved_project, parse_saved_plan, verify_saved_plan
 
 if TYPE_CHECKING:
     from monkey.protocol.status.store_snapshot import StoreSnapshot
@@ -68,7 +68,11 @@ def read_saved(path: Path) -> SavedPlan:
 
 
 async def remake_plan(world: World, saved: SavedPlan) -> PlanningResult:
-    """Plan again what was saved, and hold the one against the other. Raises StalePlan where anything moved."""
+    """Plan again what was saved, and hold the one against the other. Raises StalePlan where anything moved.
+
+    Raises PlanError for a plan of another project.
+    """
+    check_saved_project(saved, world.project.name)
     files = [world.project.root / source for source in saved.specs]
     for file in files:
         if not file.is_file():
@@ -101,7 +105,7 @@ def plan_without_store(project: Project, specs: Sequence[str]) -> Plan:
     read = read_specs(project, list_spec_files(project, specs))
     wanted = desire_without_data(project, read)
     check_providers(project, wanted)
-    plan = compute_plan([want.desired for want in wanted], ObservedProject(at=time.time()))
+    plan = compute_plan([want.desired for want in wanted], ObservedProject(at=time.time(), project=project.name))
     check_expires(project, plan, wanted)
     plan = replace(plan, sweeps=tuple(map(_without_verdict, plan.sweeps, read)))
     plan = plan.with_fleets(_without_machines(project, plan, part) for part in plan.fleets)

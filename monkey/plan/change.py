@@ -162,8 +162,9 @@ class Plan:
 
     sweeps: tuple[SweepPlan, ...]
     fleets: tuple[FleetPlan, ...] = ()
-    #: The identity of the store.
+    #: The identity of the store, and the project's name in it.
     store: str = ""
+    project: str = ""
     #: When the store was read, seconds since the epoch.
     at: float = 0.0
     #: Facts that should be known before an apply, and belong to none of these sweeps and fleets.

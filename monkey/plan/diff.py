@@ -60,7 +60,7 @@ def compute_plan(
             sweep = _with_upload(sweep, observed, there)
         sweeps.append(sweep)
     fleets = plan_fleets([sweep for sweep in sweeps if sweep.refusal is None], observed)
-    return Plan(tuple(sweeps), fleets, observed.store, observed.at, keep_stale=keep)
+    return Plan(tuple(sweeps), fleets, observed.store, observed.project, observed.at, keep_stale=keep)
 
 
 def _with_upload(sweep: SweepPlan, observed: ObservedProject, there: set[str]) -> SweepPlan:

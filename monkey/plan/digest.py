@@ -2,12 +2,14 @@
 
 A saved plan is bound to the same values, which are
 
+- the project's name
 - of each sweep that gets a new revision: the revision that it starts from, and all that the new one will be
 - of each sweep that is cancelled, as its spec is gone: its newest revision
 - of each fleet that gets new or stale jobs of them, rents machines, or changes some: what monkey.yaml says of it
 
 All that changes by itself is left out:
 
+- the store: one that is not there yet has no identity, and is the same one once it is there
 - the commit's name, versions of monkey and of the agent, the newest image, zones that a cloud adds, signers, times
 - the progress of jobs, and with it the results that finished jobs leave to adopt
 - pauses, retries and extensions
@@ -52,7 +54,8 @@ def find_applied_sweeps(plan: Plan, digest: str) -> list[str]:
 
 def is_done(plan: Plan, digest: str) -> bool:
     """Tell whether the plan of this digest was applied already, and nothing is left to be changed."""
-    return compute_plan_digest(plan) == compute_plan_digest(Plan(())) and bool(find_applied_sweeps(plan, digest))
+    nothing = compute_plan_digest(Plan((), project=plan.project))
+    return compute_plan_digest(plan) == nothing and bool(find_applied_sweeps(plan, digest))
 
 
 def check_plan_digest(plan: Plan, expected: str) -> None:
@@ -87,6 +90,7 @@ def collect_bound_values(plan: Plan) -> dict[str, Any]:
     """Return what the plan is bound to, as JSON has it: tuples are lists, and keys are strings."""
     changed = [sweep for sweep in plan.sweeps if sweep.revises]
     bound = {
+        "project": plan.project,
         "sweeps": {sweep.name: _collect_of_sweep(sweep) for sweep in changed},
         "fleets": {fleet.fleet: _collect_of_fleet(fleet) for fleet in plan.fleets if is_counted(fleet, plan)},
         "pruned": {gone.name: gone.revision for gone in plan.gone if gone.pruned},

@@ -158,3 +158,5 @@ class ObservedProject:
     recipes: Sequence[EarlierRecipe] = ()
     #: Sentences about what of the store could not be read, and was skipped.
     problems: tuple[str, ...] = ()
+    #: The project's name.
+    project: str = ""

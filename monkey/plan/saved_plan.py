@@ -26,6 +26,7 @@ class SavedPlan:
     specs: tuple[str, ...]
     keep_stale: tuple[str, ...]
     prune: bool
+    project: str
     store: str
     sweeps: Mapping[str, Mapping[str, Any]]
     pruned: Mapping[str, int]
@@ -57,6 +58,7 @@ def parse_saved_plan(text: str, source: str = "the saved plan") -> SavedPlan:
             tuple(map(str, data["specs"])),
             tuple(map(str, data["keep_stale"])),
             data["prune"] is True,
+            str(bound["project"]),
             str(bound["store"]),
             {str(name): dict(of) for name, of in bound["sweeps"].items()},
             {str(name): int(at) for name, at in bound["pruned"].items()},
@@ -67,6 +69,15 @@ def parse_saved_plan(text: str, source: str = "the saved plan") -> SavedPlan:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
         raise PlanError(f"{source} is not a saved plan: expected what `monkey plan -o` writes", hint=hint) from exc
     return saved
+
+
+def check_saved_project(saved: SavedPlan, project: str) -> None:
+    """Raise PlanError for a plan that was saved in another project."""
+    if saved.project != project:
+        raise PlanError(
+            f"this plan is of project {saved.project!r}, here is {project!r}",
+            hint="apply it in a clone of its project, or plan here: `monkey plan -o FILE`",
+        )
 
 
 def verify_saved_plan(saved: SavedPlan, fresh: Plan) -> None:

@@ -31,7 +31,7 @@ async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[Ob
     """Look at everything that a plan for what is wanted is compared with; None where there is no store yet."""
     now = time.time()
     if world.store is None:
-        return ObservedProject(at=now), None
+        return ObservedProject(at=now, project=world.project.name), None
     desired = [want.desired for want in wants]
     snapshot = await world.reader().read()
     wanted = {want.name for want in desired}
@@ -61,6 +61,7 @@ async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[Ob
         codes=adoptions.codes,
         recipes=[one for view in snapshot.sweeps.values() for one in view.state.recipes],
         problems=(*skipped, *adoptions.skipped.lines),
+        project=world.project.name,
     )
     return observed, snapshot
 

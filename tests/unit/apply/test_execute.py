@@ -10,7 +10,7 @@ import pytest
 from monkey.apply.execute import execute_plan
 from monkey.apply.planning import make_plan, read_saved, remake_plan
 from monkey.apply.world.world import open_world
-from monkey.errors import ConcurrentApply, FleetError, MonkeyError, SpecError, StalePlan, StoreMissing
+from monkey.errors import ConcurrentApply, FleetError, MonkeyError, PlanError, SpecError, StalePlan, StoreMissing
 from monkey.plan.saved_plan import dump_saved_plan
 from monkey.plan.text.lines import format_sweep_plan
 from monkey.protocol.entries import ClaimEnd
@@ -135,6 +135,25 @@ def test_saved_plan_is_applied_once_and_then_refused(root: Path) -> None:
                 await remake_plan(world, read_saved(path))
             (root / "specs" / "small.yaml").unlink()
             with pytest.raises(StalePlan, match="was removed"):
+                await remake_plan(world, read_saved(path))
+
+    asyncio.run(main())
+
+
+def test_saved_plan_of_another_project_is_refused_though_its_specs_are_the_same(root: Path) -> None:
+    other = root / "other"
+    write_project(other)
+    (other / "monkey.yaml").write_text("project: second\n")
+
+    async def main() -> None:
+        path = root / "plan.json"
+        async with opened(root) as world:
+            path.write_text(dump_saved_plan((await make_plan(world, [])).plan, ["specs/small.yaml"]))
+        async with opened(other) as world:
+            with pytest.raises(PlanError, match="this plan is of project 'test', here is 'second'"):
+                await remake_plan(world, read_saved(path))
+            (other / "specs" / "small.yaml").unlink()
+            with pytest.raises(PlanError, match="of project 'test'"):
                 await remake_plan(world, read_saved(path))
 
     asyncio.run(main())

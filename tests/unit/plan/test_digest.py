@@ -41,6 +41,11 @@ def test_digest_is_16_hexadecimal_digits_and_that_of_nothing_is_one_too() -> Non
     assert digest(want(MORE)) not in ("", nothing)
 
 
+def test_a_plan_of_another_project_has_another_digest_also_one_that_changes_nothing() -> None:
+    for wanted in (want(MORE), want(JOBS)):
+        assert digest(wanted, world=replace(WORLD, project="p2")) != digest(wanted, world=replace(WORLD, project="p1"))
+
+
 @pytest.mark.parametrize(
     "world",
     [

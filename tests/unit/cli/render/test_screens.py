@@ -75,7 +75,7 @@ def test_plan_shows_changes_in_colour_and_ends_in_a_sentence(tmp_path: Path) -> 
             assert all(measure_width(line) <= 40 for line in format_plan(planned.plan, Terminal(40)))
             await apply(world)
             lines = format_plan((await make_plan(world, [])).plan, Terminal())
-            assert lines == ["No changes: 3 kept.", f"Digest: {compute_plan_digest(Plan(()))}"]
+            assert lines == ["No changes: 3 kept.", f"Digest: {compute_plan_digest(Plan((), project='test'))}"]
             assert len(format_plan((await make_plan(world, [])).plan, Terminal(), everything=True)) > 3
 
     asyncio.run(main())
