@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import html
+import tempfile
 import webbrowser
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -45,16 +49,35 @@ def web_command(what: str | None, no_browser: bool, port: int, base_url: str, to
 async def _serve(world: World, guard: PageGuard, what: str | None, port: int, *, browser: bool) -> int:
     place = await _locate(world, what) if what else ""
     try:
-        async with serve_page(world, guard, port) as address:
+        async with AsyncExitStack() as kept:
+            address = await kept.enter_async_context(serve_page(world, guard, port))
             link = f"{address}{place}#token={quote(guard.token, safe='')}"
             click.echo(link)
             click.echo("Ctrl-C ends it. The link is a key to this project: keep it to yourself.", err=True)
             if browser:
-                await asyncio.to_thread(webbrowser.open, link)
+                # Without a place for the file, there is the link.
+                with suppress(OSError):
+                    await asyncio.to_thread(webbrowser.open, kept.enter_context(write_redirect(link)))
             await asyncio.Event().wait()
     except OSError as exc:
         raise MonkeyError(f"cannot listen at port {port}: {exc.strerror}", hint="choose another `--port`") from exc
     return 0
+
+
+@contextmanager
+def write_redirect(link: str) -> Iterator[str]:
+    """Write a file that leads a browser to the link, and yield its address: all users see a browser's arguments.
+
+    The file is for this user alone, and is removed at the end. Raises OSError.
+    """
+    with tempfile.TemporaryDirectory(prefix="monkey-web-", ignore_cleanup_errors=True) as directory:
+        file, to = Path(directory, "open.html"), html.escape(link)
+        file.touch(mode=0o600)
+        file.write_text(
+            f'<!DOCTYPE html>\n<meta charset="utf-8">\n<meta http-equiv="refresh" content="0; url={to}">\n'
+            f'<title>monkey</title>\n<p><a href="{to}">To the page</a></p>\n'
+        )
+        yield file.as_uri()
 
 
 async def _locate(world: World, what: str) -> str:
