@@ -7,7 +7,7 @@ from typing import Any
 
 from monkey.apply.watch.sweep_progress import count_unfinished, judge_counts
 from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot, SweepView
-from monkey.results.failure_kinds import find_last_line, group_failures
+from monkey.results.causes.failure_report import serialize_failures
 from monkey.web.live_store import LiveStore
 from monkey.web.safe_json import make_json_number
 from monkey.web.sweep_table import SweepTable
@@ -99,16 +99,14 @@ def _serialize_agent(agent: AgentView) -> dict[str, Any]:
     }
 
 
-def serialize_failures(view: SweepView) -> list[dict[str, Any]]:
-    """Return the kinds of failure of a sweep, the commonest first. Slow: it looks at each failed job."""
-    return [
-        {
-            "job": kind.first.job,
-            "count": kind.count,
-            "exit_code": kind.first.exit_code,
-            "reason": kind.first.reason or "",
-            "last_line": find_last_line(kind.first),
-            "tail": kind.first.log_tail[-10:],
-        }
-        for kind in group_failures(view)[:_KINDS]
-    ]
+def serialize_failure_kinds(view: SweepView) -> list[dict[str, Any]]:
+    """Return the kinds of failure of a sweep, the commonest first, each with its first job and the end of its log.
+
+    Slow: it looks at each failed job.
+    """
+    found = serialize_failures(view, _KINDS)
+    return [{**kind, "jobs": len(kind["jobs"]), **_serialize_first(view, kind["jobs"][0])} for kind in found]
+
+
+def _serialize_first(view: SweepView, job: str) -> dict[str, Any]:
+    return {"job": job, "tail": view.view(job).log_tail[-10:]}

@@ -17,7 +17,7 @@ from monkey.web.job_data import serialize_job_page
 from monkey.web.live_logs import LiveLogs
 from monkey.web.live_store import LiveStore
 from monkey.web.log_parts import read_log_part
-from monkey.web.page_data import serialize_failures, serialize_machines, serialize_progress, serialize_project
+from monkey.web.page_data import serialize_failure_kinds, serialize_machines, serialize_progress, serialize_project
 from monkey.web.page_guard import LOGIN_PATH, PageGuard, refuse_request
 from monkey.web.page_orders import ORDERS, CostQuestion, send_order
 from monkey.web.safe_json import encode_json
@@ -85,7 +85,7 @@ class PageRoutes:
 
     async def _show_failures(self, request: web.Request) -> Any:
         view, _ = await self._live.find_sweep(request.match_info["sweep"])
-        return await self._live.compute(lambda: serialize_failures(view))
+        return await self._live.compute(lambda: serialize_failure_kinds(view))
 
     async def _show_machines(self, request: web.Request) -> Any:
         return serialize_machines(await self._live.snapshot())

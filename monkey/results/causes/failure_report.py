@@ -11,15 +11,15 @@ from monkey.results.causes.spec_offer import suggest_change
 from monkey.results.failure_kinds import find_last_line, group_failures
 
 
-def serialize_failures(view: SweepView) -> list[dict[str, Any]]:
-    """Return the kinds of failure, the commonest first, each with these keys:
+def serialize_failures(view: SweepView, most: int | None = None) -> list[dict[str, Any]]:
+    """Return the kinds of failure, the commonest first, at most `most` (None: all). Each has these keys:
 
     - `signature`, `jobs` (ids), `exit_code`, `reason`, `last_line`
     - `rule`: null, or `text`, `conditions` (`name`, `operator`, `value`), `chance` and four counts
     - `diff`: the lines of a change of the spec that would spare such jobs; empty where none is offered
     """
     found, ended = [], EndedJobs(view)
-    for kind in group_failures(view):
+    for kind in group_failures(view)[:most]:
         rule, first = ended.explain(kind), kind.first
         found.append(
             {

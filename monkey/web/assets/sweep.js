@@ -7,7 +7,7 @@ import { html, useEffect, useMemo, useRef, useState } from "./htm.js";
 import { Orders } from "./orders.js";
 import { makeFilter, Rows } from "./rows.js";
 import { Table } from "./table.js";
-import { Bar, Link, Pace, standing, State, Trouble, useGot, useLive, useLoaded, useView, when } from "./view.js";
+import { Bar, Link, Pace, standing, State, Trouble, useLive, useLoaded, useView, when } from "./view.js";
 
 const METRICS = 4;
 
@@ -71,7 +71,7 @@ function Body({ one, rows }) {
   const extra = rows.parameters.filter((each) => !each.varies).length + Math.max(0, metrics.length - METRICS);
   return html`
     ${metrics.length > 0 && html`<${Curves} key=${painted} one=${one} rows=${rows} metrics=${metrics} places=${chosen.length ? chosen : places} chosen=${chosen.length} clear=${() => setSelected(new Set())} />`}
-    ${failed && html`<${Failures} sweep=${one.name} />`}
+    ${failed && html`<${Failures} one=${one} />`}
     <section aria-labelledby="jobs">
       <div class="line tools">
         <h2 id="jobs">Jobs</h2>
@@ -150,15 +150,21 @@ function makeColumns(rows, metrics, one, everything) {
   return found;
 }
 
-function Failures({ sweep }) {
-  const [kinds, error] = useGot(`failures/${part(sweep)}`);
+/** Kinds of failure. Their rules take the server a while: it is asked when there are more failures, and at the end. */
+function Failures({ one }) {
+  const sweep = one.name;
+  const { trouble } = useLive();
+  const [kinds, error] = useLoaded(() => get(`failures/${part(sweep)}`), `${one.revision} ${one.counts.failed} ${one.standing} ${trouble}`, sweep);
   if (!kinds) return html`<${Trouble} error=${error} />`;
   return html`<section class="card failures" aria-labelledby="failures">
     <h2 id="failures">Failures</h2>
     ${kinds.map(
-      (kind) => html`<details key=${`${kind.job} ${kind.reason}`}>
-        <summary><b class="failed-count">${kind.count.toLocaleString("en")}×</b> ${kind.reason} ${kind.last_line && html`<code>${kind.last_line}</code>`}</summary>
+      (kind) => html`<details key=${kind.signature}>
+        <summary><b class="failed-count">${kind.jobs.toLocaleString("en")}×</b> ${kind.reason} ${kind.last_line && html`<code>${kind.last_line}</code>`}</summary>
+        ${kind.rule && html`<p class="reason">${kind.rule.text}</p>`}
+        ${kind.diff.length > 0 && html`<p class="dim">A change of the spec that would spare such jobs:</p><pre tabindex="0" aria-label="Change of the spec">${kind.diff.join("\n")}</pre>`}
         <pre tabindex="0" aria-label="End of a log">${kind.tail.join("\n") || "(no output)"}</pre>
+        <p>To run them again: <code class="copied">monkey retry ${sweep} --signature ${kind.signature}</code></p>
         <${Link} to=${{ sweep, job: kind.job }}>one of them: <code>${kind.job}</code><//>
       </details>`,
     )}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 from monkey.protocol.entries import ClaimEnd
@@ -108,7 +109,7 @@ def test_a_job_machines_and_failures(tmp_path: Path) -> None:
             assert shown["configuration"]["recipe"]["command"] == "python3 train.py --lr 1"
             assert [one["outcome"] for one in shown["attempts"]] == ["failed"]
             (kind,) = await page.get("failures/small")
-            assert kind["count"] == 1 and kind["last_line"] == "ValueError: no" and kind["job"] == job
+            assert kind["jobs"] == 1 and re.fullmatch("[0-9a-f]{6}", kind["signature"]) and kind["rule"] is None and kind["last_line"] == "ValueError: no" and kind["job"] == job
             (machine,) = await page.get("machines")
             assert machine["machine"] == "pen" and machine["alive"]
             for path in ("sweep/none", "job/small/0000000000000000", "job/none/x", "failures/..%2f..", "log/small/.."):
