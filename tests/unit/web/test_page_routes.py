@@ -109,7 +109,13 @@ def test_a_job_machines_and_failures(tmp_path: Path) -> None:
             assert shown["configuration"]["recipe"]["command"] == "python3 train.py --lr 1"
             assert [one["outcome"] for one in shown["attempts"]] == ["failed"]
             (kind,) = await page.get("failures/small")
-            assert kind["jobs"] == 1 and re.fullmatch("[0-9a-f]{6}", kind["signature"]) and kind["rule"] is None and kind["last_line"] == "ValueError: no" and kind["job"] == job
+            assert (
+                kind["jobs"] == 1
+                and re.fullmatch("[0-9a-f]{6}", kind["signature"])
+                and kind["rule"] is None
+                and kind["last_line"] == "ValueError: no"
+                and kind["job"] == job
+            )
             (machine,) = await page.get("machines")
             assert machine["machine"] == "pen" and machine["alive"]
             for path in ("sweep/none", "job/small/0000000000000000", "job/none/x", "failures/..%2f..", "log/small/.."):
