@@ -25,7 +25,8 @@ MonkeyError
 ├── ConcurrentApply         Another apply came first.
 ├── RemoteAway              A git remote does not answer, or refuses.
 ├── ForgeError              A forge (GitHub, Gitea, GitLab) did not do what it was asked.
-│   └── ForgeRefused        It refused what was asked: trying again changes nothing.
+│   ├── ForgeAway           It does not answer at all.
+│   └── ForgeRefused        It refused, or its answer makes no sense: trying again changes nothing.
 ├── FleetError              A machine or its agent could not be started.
 │   └── HostAway            A host does not answer: the others continue without it.
 └── JobFailed               A job could not be run; the message becomes the attempt's reason.
@@ -190,8 +191,12 @@ class ForgeError(MonkeyError):
     """A forge did not do what it was asked, or does not answer."""
 
 
+class ForgeAway(ForgeError):
+    """A forge does not answer: what else there is to ask is left to a later run."""
+
+
 class ForgeRefused(ForgeError):
-    """A forge refused what it was asked: the token is wrong, or may not do that."""
+    """A forge refused what it was asked: the token is wrong, or may not do that. Or its answer makes no sense."""
 
 
 class RemoteAway(MonkeyError):

@@ -36,7 +36,10 @@ def locate_forge(settings: ForgeSettings | None, remote: str) -> ForgeLocation:
     root, host, path = _split_remote(remote)
     kind = settings.type if settings else _name_type(host)
     if kind is None:
-        where = f"its remote is at {host}, which may be any" if host else "its remote is at none"
+        where = (
+            f"its remote is at {host}, which may be any" if host else "its remote `origin` is a path, not at a forge"
+        )
+        where = where if remote else "it has no git remote `origin`"
         raise ForgeError(
             f"expected a project with a forge, found none: {where}",
             hint="write forge: {type: gitea} (or github, gitlab) into monkey.yaml",
@@ -48,7 +51,8 @@ def locate_forge(settings: ForgeSettings | None, remote: str) -> ForgeLocation:
     for key, found, example in (("api", api, "https://HOST/api/…"), ("repository", repository or name, "owner/name")):
         if not found or (key == "repository" and not is_repository_name(found, kind)):
             raise ForgeError(
-                f"expected a remote `origin` at a forge, from which forge's {key} follows, found none",
+                f"expected a remote `origin` at a forge, from which forge's {key} follows, found "
+                + ("another" if host else "a path" if remote else "no remote `origin`"),
                 hint=f"write forge: {{type: {kind}, {key}: {example}}} into monkey.yaml",
             )
     return ForgeLocation(kind, api, repository or name)

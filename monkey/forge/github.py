@@ -18,6 +18,7 @@ from urllib.parse import quote
 from monkey.errors import ForgeError
 from monkey.forge.comments import PostedComment, write_single_comment
 from monkey.forge.forge_port import CommitStatus, PullRequest, StatusState
+from monkey.forge.rest_answer import RestFields
 from monkey.forge.rest_client import RestClient
 
 #: Characters of a status's text; GitHub refuses more.
@@ -50,22 +51,22 @@ class GitHubForge:
         text = _cut_text(text)
         body = {"state": state, "context": context, "description": text, "target_url": url}
         found = self._find_status(commit, context)
-        there = found and (_read_state(found), found["description"] or "", found["target_url"] or "")
+        there = found and (_read_state(found), found.read_text("description"), found.read_text("target_url"))
         if there != (state, text, url):
             self._client.ask("POST", f"{self._at}/statuses/{quote(commit)}", body, needs=_STATUSES)
 
     def read_status(self, commit: str, context: str) -> CommitStatus | None:
         """See `Forge`."""
         found = self._find_status(commit, context)
-        return CommitStatus(_read_state(found), found["description"] or "") if found else None
+        return CommitStatus(_read_state(found), found.read_text("description")) if found else None
 
-    def _find_status(self, commit: str, context: str) -> dict[str, Any] | None:
+    def _find_status(self, commit: str, context: str) -> RestFields | None:
         # By their numbers: Gitea's times are whole seconds, and in 1.26 its names of orders mean their opposites.
         found = self._client.list_all(f"{self._at}/commits/{quote(commit)}/statuses", needs="statuses: read")
-        mine = [each for each in found if each["context"] == context and self._is_ours(each["creator"])]
-        return max(mine, key=lambda status: int(status["id"]), default=None)
+        mine = [each for each in found if each.read("context", str) == context and self._is_ours(each.find("creator"))]
+        return max(mine, key=lambda status: status.read("id", int), default=None)
 
-    def _is_ours(self, creator: Any) -> bool:
+    def _is_ours(self, creator: RestFields | None) -> bool:
         """Is a status of this creator ours? Gitea names none where a job set it."""
         if creator is None and self._gitea:
             return self._author in _GITEA_JOBS_AUTHORS
@@ -78,7 +79,7 @@ class GitHubForge:
             return _sort_pulls(map(_read_pull, found))
         path = f"{self._at}/commits/{quote(commit)}/pull"
         merged = self._client.ask("GET", path, needs=_READ, allow=(404, 422))
-        pulls = [_read_pull(merged.data)] if merged.status == 200 else []
+        pulls = [_read_pull(merged.fields)] if merged.status == 200 else []
         return _sort_pulls([*pulls, *(pull for pull in self.list_open_pulls() if pull.commit == commit)])
 
     def list_open_pulls(self) -> list[PullRequest]:
@@ -88,7 +89,7 @@ class GitHubForge:
     def read_pull(self, number: int) -> PullRequest | None:
         """See `Forge`."""
         answer = self._client.ask("GET", f"{self._at}/pulls/{number}", needs=_READ, allow=(404,))
-        return _read_pull(answer.data) if answer.status == 200 else None
+        return _read_pull(answer.fields) if answer.status == 200 else None
 
     def can_write(self, user: str) -> bool:
         """See `Forge`."""
@@ -96,7 +97,7 @@ class GitHubForge:
         # Gitea tells only administrators of the repository, and no job's token is one's.
         needs = "rights of the repository's administrator" if self._gitea else "metadata: read"
         answer = self._client.ask("GET", path, needs=needs, allow=(404,))
-        return answer.status == 200 and answer.data["permission"] in ("write", "admin", "owner")
+        return answer.status == 200 and answer.fields.read("permission", str) in ("write", "admin", "owner")
 
     @cached_property
     def _author(self) -> str:
@@ -107,7 +108,7 @@ class GitHubForge:
         """
         answer = self._client.ask("GET", "/user", needs="read:user", allow=(403, 404))
         if answer.status == 200:
-            return _name_author(answer.data)
+            return _name_author(answer.fields)
         if self._gitea:
             raise ForgeError(
                 f"{self._client.api} does not say whose token this is ({answer.status})",
@@ -129,7 +130,8 @@ class _GitHubThread:
 
     def list_comments(self) -> Iterator[PostedComment]:
         for each in self.client.list_all(f"{self.issues}/{self.pull}/comments", needs=_READ):
-            yield PostedComment(each["id"], _name_author(each["user"]), each["body"] or "", each["html_url"])
+            author, text = _name_author(each.find("user")), each.read_text("body")
+            yield PostedComment(each.read("id", int), author, text, each.read("html_url", str))
 
     def post_comment(self, text: str) -> None:
         self.client.ask("POST", f"{self.issues}/{self.pull}/comments", {"body": text}, needs=_COMMENTS)
@@ -144,30 +146,30 @@ class _GitHubThread:
         self.client.ask("DELETE", path, needs=_COMMENTS, allow=(404, 403) if theirs else (404,))
 
 
-def _name_author(user: Any) -> str:
+def _name_author(user: RestFields | None) -> str:
     """Return a user's login; "" for one who is gone."""
-    return str((user or {}).get("login") or "")
+    return "" if user is None else user.read("login", str)
 
 
-def _read_state(status: dict[str, Any]) -> StatusState:
+def _read_state(status: RestFields) -> StatusState:
     said = status.get("state") or status.get("status")
     if said == "pending" or said == "success":
         return "pending" if said == "pending" else "success"
     return "failure"
 
 
-def _read_pull(data: dict[str, Any]) -> PullRequest:
-    head, base = data["head"], data["base"]
-    ours, theirs = base.get("repo") or {}, head.get("repo") or {}
+def _read_pull(data: RestFields) -> PullRequest:
+    head, base = data.read("head", RestFields), data.read("base", RestFields)
+    ours, theirs = base.find("repo"), head.find("repo")
     return PullRequest(
-        number=data["number"],
-        branch=head["ref"],
-        commit=head["sha"],
-        base=base["ref"],
-        is_open=data["state"] == "open",
+        number=data.read("number", int),
+        branch=head.read("ref", str),
+        commit=head.read("sha", str),
+        base=base.read("ref", str),
+        is_open=data.read("state", str) == "open",
         is_merged=bool(data.get("merged") or data.get("merged_at")),
         # One whose repository is gone was a fork.
-        is_fork=theirs.get("full_name") != ours.get("full_name"),
+        is_fork=(theirs and theirs.get("full_name")) != (ours and ours.get("full_name")),
     )
 
 

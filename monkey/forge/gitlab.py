@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from monkey.forge.comments import PostedComment, write_single_comment
 from monkey.forge.forge_port import CommitStatus, PullRequest, StatusState
+from monkey.forge.rest_answer import RestFields, check_list
 from monkey.forge.rest_client import RestClient
 
 #: Characters of a status's text.
@@ -60,7 +61,8 @@ class GitLabForge:
         """
         text = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
         found = self._find_status(commit, context)
-        if found and (_read_state(found), found["description"] or "", found["target_url"] or "") == (state, text, url):
+        there = found and (_read_state(found), found.read_text("description"), found.read_text("target_url"))
+        if there == (state, text, url):
             return
         step: str = "failed" if state == "failure" else state
         if state == "pending" and found and _read_state(found) == "pending":
@@ -76,14 +78,15 @@ class GitLabForge:
     def read_status(self, commit: str, context: str) -> CommitStatus | None:
         """See `Forge`."""
         found = self._find_status(commit, context)
-        return CommitStatus(_read_state(found), found["description"] or "") if found else None
+        return CommitStatus(_read_state(found), found.read_text("description")) if found else None
 
-    def _find_status(self, commit: str, context: str) -> dict[str, Any] | None:
+    def _find_status(self, commit: str, context: str) -> RestFields | None:
         path = f"{self._at}/repository/commits/{quote(commit)}/statuses"
         # All: without it, GitLab hides those that another author's of the same name followed.
         found = self._client.list_all(path, needs=_READ, allow=(404,), name=context, all="true")
-        mine = [each for each in found if each["name"] == context and self._is_ours(_name_author(each["author"]))]
-        return max(mine, key=lambda status: int(status["id"]), default=None)
+        named = [each for each in found if each.read("name", str) == context]
+        mine = [each for each in named if self._is_ours(_name_author(each.find("author")))]
+        return max(mine, key=lambda status: status.read("id", int), default=None)
 
     def _is_ours(self, user: str) -> bool:
         """Is it our user, or that of another access token of the same project? `apply` has one of its own."""
@@ -104,22 +107,22 @@ class GitLabForge:
     def read_pull(self, number: int) -> PullRequest | None:
         """See `Forge`."""
         answer = self._client.ask("GET", f"{self._at}/merge_requests/{number}", needs=_READ, allow=(404,))
-        return _read_pull(answer.data) if answer.status == 200 else None
+        return _read_pull(answer.fields) if answer.status == 200 else None
 
     def can_write(self, user: str) -> bool:
         """See `Forge`."""
-        for found in self._client.ask("GET", f"/users?username={quote(user, safe='')}", needs=_READ).data:
-            path = f"{self._at}/members/all/{found['id']}"
+        answer = self._client.ask("GET", f"/users?username={quote(user, safe='')}", needs=_READ)
+        for found in check_list(answer.data, answer.asked):
+            path = f"{self._at}/members/all/{found.read('id', int)}"
             member = self._client.ask("GET", path, needs=_READ, allow=(404,))
             if member.status == 200:
-                return bool(
-                    member.data["access_level"] >= _DEVELOPER and member.data.get("state", "active") == "active"
-                )
+                level, state = member.fields.read("access_level", int), member.fields.get("state", "active")
+                return level >= _DEVELOPER and bool(state == "active")
         return False
 
     @cached_property
     def _author(self) -> str:
-        return _name_author(self._client.ask("GET", "/user", needs=_API).data)
+        return _name_author(self._client.ask("GET", "/user", needs=_API).fields)
 
 
 @dataclass(frozen=True)
@@ -132,8 +135,8 @@ class _GitLabThread:
         for each in self.client.list_all(self.notes, needs=_READ, sort="asc", order_by="created_at"):
             # GitLab's own notes quote what users wrote.
             if not each.get("system"):
-                url = f"{self.seen}#note_{each['id']}"
-                yield PostedComment(each["id"], _name_author(each["author"]), each["body"] or "", url)
+                number, author = each.read("id", int), _name_author(each.find("author"))
+                yield PostedComment(number, author, each.read_text("body"), f"{self.seen}#note_{number}")
 
     def post_comment(self, text: str) -> None:
         self.client.ask("POST", self.notes, {"body": text}, needs=_API)
@@ -153,21 +156,21 @@ def _disarm_orders(text: str) -> str:
     return _ORDER.sub(" ", f"\\{text}" if text.startswith("/") else text)
 
 
-def _name_author(user: Any) -> str:
-    return str((user or {}).get("username") or "")
+def _name_author(user: RestFields | None) -> str:
+    return "" if user is None else user.read("username", str)
 
 
-def _read_state(status: dict[str, Any]) -> StatusState:
-    return _STATES.get(str(status["status"]), "failure")
+def _read_state(status: RestFields) -> StatusState:
+    return _STATES.get(status.read("status", str), "failure")
 
 
-def _read_pull(data: dict[str, Any]) -> PullRequest:
+def _read_pull(data: RestFields) -> PullRequest:
     return PullRequest(
-        number=data["iid"],
-        branch=data["source_branch"],
-        commit=data["sha"],
-        base=data["target_branch"],
-        is_open=data["state"] in ("opened", "locked"),
-        is_merged=data["state"] == "merged",
-        is_fork=data["source_project_id"] != data["target_project_id"],
+        number=data.read("iid", int),
+        branch=data.read("source_branch", str),
+        commit=data.read_text("sha"),
+        base=data.read("target_branch", str),
+        is_open=data.read("state", str) in ("opened", "locked"),
+        is_merged=data.read("state", str) == "merged",
+        is_fork=data.get("source_project_id") != data.read("target_project_id", int),
     )

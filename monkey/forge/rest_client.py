@@ -14,15 +14,16 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from monkey.errors import ForgeError, ForgeRefused
+from monkey.errors import ForgeAway, ForgeError, ForgeRefused
+from monkey.forge.rest_answer import RestAnswer, RestFields, check_list, read_answer
 
-#: Seconds that a forge may be silent, that one answer may take, and that are waited between the tries of one request.
-_SILENT, _WHOLE, _PATIENCE = 20.0, 60.0, 120.0
-#: Bytes of an answer, and pages of a list, that are read at most: no forge of good will sends more.
-_ANSWER_LIMIT, _PAGE_LIMIT = 32 << 20, 200
+#: Seconds that a forge may be silent, and that are waited between the tries of one request at its own wish.
+_SILENT, _PATIENCE = 20.0, 120.0
+#: Pages of a list that are read at most: no forge of good will sends more.
+_PAGE_LIMIT = 200
 #: Entries of a page that are asked for. GitHub and GitLab give at most 100; Gitea, by default, at most 50.
 _PAGE = 100
 #: Tries of a request that the forge does not answer, or that does not get through to it. Gitea answers 500 where
@@ -30,14 +31,6 @@ _PAGE = 100
 _TRIES = 4
 _TRANSIENT = (502, 503, 504)
 _HIDDEN = re.compile(r"[^\S ]|[^\w\s!-~]")
-
-
-class RestAnswer(NamedTuple):
-    """What a forge answered."""
-
-    status: int
-    headers: Mapping[str, str]
-    data: Any
 
 
 class _Unfollowed(urllib.request.HTTPRedirectHandler):
@@ -73,10 +66,19 @@ class RestClient:
     """One forge, asked by one token."""
 
     def __init__(
-        self, api: str, headers: Mapping[str, str], token: str, wait: Callable[[float], None] = time.sleep
+        self,
+        api: str,
+        headers: Mapping[str, str],
+        token: str,
+        wait: Callable[[float], None] = time.sleep,
+        place: str = "",
+        silent: float = _SILENT,
     ) -> None:
-        """Keep where the forge is (see `check_api_url`) and the headers, of which one holds the token."""
-        self.api, self._token, self._wait = api, token, wait
+        """Keep where the forge is (see `check_api_url`) and the headers, of which one holds the token.
+
+        `place`: where people put the token. `silent`: seconds that the forge may be silent.
+        """
+        self.api, self._token, self._wait, self._place, self._silent = api, token, wait, place, silent
         self._headers = {"Accept": "application/json", "User-Agent": "monkey", **headers}
         # Never by a proxy where it is plain http, or this machine: the proxy would read the token.
         proxies = [] if api.startswith("https://") else [urllib.request.ProxyHandler({})]
@@ -88,11 +90,11 @@ class RestClient:
         """Send a request and return the answer, which is a success, or one of the statuses `allow`.
 
         `needs`: the permission that a refusal means to lack. `url`: what stands before `path`, in the API's place.
-        Raises ForgeError.
+        Raises ForgeError: ForgeAway, once no answer came for as long as a forge may be silent.
         """
-        waited = 0.0
+        waited, until = 0.0, time.monotonic() + self._silent
         for tries in range(1, _TRIES + 1):
-            answer = self._try(method, (url or self.api) + path, body, last=tries == _TRIES)
+            answer = self._try(method, (url or self.api) + path, body, until if tries < _TRIES else 0.0)
             delay = None if answer is not None and answer.status in allow else _find_delay(answer, tries)
             if delay is None or tries == _TRIES:
                 break
@@ -108,7 +110,9 @@ class RestClient:
             return answer
         raise self._explain(answer, method, path, needs)
 
-    def list_all(self, path: str, *, needs: str = "", allow: tuple[int, ...] = (), **query: str) -> Iterator[Any]:
+    def list_all(
+        self, path: str, *, needs: str = "", allow: tuple[int, ...] = (), **query: str
+    ) -> Iterator[RestFields]:
         """Yield the entries of a list, page after page; none where the answer's status is one of `allow`."""
         for page in range(1, _PAGE_LIMIT + 1):
             # `limit` is Gitea's word for it.
@@ -116,42 +120,46 @@ class RestClient:
             answer = self.ask("GET", f"{path}?{asked}", needs=needs, allow=allow)
             if answer.status in allow:
                 return
-            if not isinstance(answer.data, list):
-                raise ForgeError(f"{self._name('GET', path)}: expected a list, found {type(answer.data).__name__}")
-            yield from answer.data
+            yield from check_list(answer.data, answer.asked)
             # Not the URL that stands there: a token is sent where we were told to send it, and nowhere else.
             if 'rel="next"' not in answer.headers.get("link", ""):
                 return
         raise ForgeError(f"{self._name('GET', path)}: expected at most {_PAGE_LIMIT} pages, found more")
 
-    def _try(self, method: str, url: str, body: Any, *, last: bool) -> RestAnswer | None:
-        """Send it once; None where the forge did not answer. Raises ForgeError then if this is the last try."""
+    def _try(self, method: str, url: str, body: Any, until: float) -> RestAnswer | None:
+        """Send it once; None where the forge did not answer. Raises ForgeAway in its place after `until`."""
         data = None if body is None else json.dumps(body).encode()
         headers = {**self._headers, **({} if data is None else {"Content-Type": "application/json"})}
+        asked = f"{method} {url.partition('?')[0]}"
         try:
             request = urllib.request.Request(url, data, headers, method=method)
             try:
-                with self._opener.open(request, timeout=_SILENT) as answer:
-                    return _read_answer(answer.status, answer)
+                with self._opener.open(request, timeout=self._silent) as answer:
+                    return read_answer(answer.status, answer, asked)
             except urllib.error.HTTPError as exc:
                 with exc:
-                    return _read_answer(exc.code, exc)
-        except (OSError, http.client.HTTPException, ValueError) as exc:
-            # URLError is an OSError; a ValueError is of a URL that is none, or of a header with a newline.
-            if last or isinstance(exc, ValueError):
-                reason = exc.reason if isinstance(exc, urllib.error.URLError) else exc
-                told = (reason.strerror or type(reason).__name__) if isinstance(reason, OSError) else type(exc).__name__
-                raise ForgeError(
-                    f"the forge at {self.api} does not answer: {told}", hint="run this again once it does"
-                ) from None
-            return None
+                    return read_answer(exc.code, exc, asked)
+        except (OSError, http.client.HTTPException) as exc:
+            # URLError is an OSError. Who was silent for so long is not asked again.
+            if time.monotonic() < until:
+                return None
+            told = _tell_failure(exc, self._silent)
+            raise ForgeAway(
+                f"the forge at {self.api} does not answer: {told}", hint="run this again once it does"
+            ) from None
+        except ValueError:
+            raise ForgeError(
+                f"{asked}: expected a token and a URL that HTTP takes, found other characters in one of them",
+                hint="see `forge:` in monkey.yaml, and whether the token was copied as a whole, in one line",
+            ) from None
 
     def _explain(self, answer: RestAnswer, method: str, path: str, needs: str) -> ForgeError:
         said, name = self._say(answer), self._name(method, path)
         if answer.status == 401:
             return ForgeRefused(
                 f"{name}: the forge does not know the token{said}",
-                hint="it is wrong, was revoked, or its job has ended: give monkey a new one",
+                hint="it is wrong, was revoked, or its job has ended: "
+                + (f"put a new one into {self._place}" if self._place else "give monkey a new one"),
             )
         if 300 <= answer.status < 400:
             host = urlsplit(answer.headers.get("location", "")).hostname or "another place"
@@ -178,22 +186,16 @@ class RestClient:
         return f": {_HIDDEN.sub('', text)[:300]}" if text else ""
 
 
-def _read_answer(status: int, answer: Any) -> RestAnswer:
-    """Read an answer to its end. Raises OSError where it is too long, or takes too long."""
-    parts, size, until = [], 0, time.monotonic() + _WHOLE
-    while part := answer.read1(1 << 16):
-        parts.append(part)
-        size += len(part)
-        if size > _ANSWER_LIMIT or time.monotonic() > until:
-            raise OSError(0, "its answer does not end")
-    text = b"".join(parts)
-    headers = {name.lower(): value for name, value in answer.headers.items()}
-    try:
-        return RestAnswer(status, headers, json.loads(text) if text.strip() else None)
-    except ValueError:
-        if status // 100 == 2:
-            raise OSError(0, "expected JSON, found something else") from None
-        return RestAnswer(status, headers, None)
+def _tell_failure(exc: Exception, silent: float) -> str:
+    """Return why there was no answer, in words for people."""
+    reason = exc.reason if isinstance(exc, urllib.error.URLError) else exc
+    if isinstance(reason, TimeoutError):
+        return f"nothing came within {silent:.0f} s"
+    if isinstance(reason, OSError) and reason.strerror:
+        return reason.strerror
+    if isinstance(reason, ConnectionError | http.client.IncompleteRead):
+        return "it closed the connection"
+    return "expected an answer by HTTP, found something else"
 
 
 def _find_delay(answer: RestAnswer | None, tries: int) -> float | None:

@@ -41,8 +41,8 @@ def test_what_monkey_yaml_leaves_out_is_the_remotes(
 @pytest.mark.parametrize(
     ("settings", "remote", "message", "hint"),
     [
-        (None, "", "its remote is at none", "forge: {type: gitea}"),
-        (None, "/srv/git/sweeps.git", "its remote is at none", "forge: {type: gitea}"),
+        (None, "", "it has no git remote `origin`", "forge: {type: gitea}"),
+        (None, "/srv/git/sweeps.git", "its remote `origin` is a path, not at a forge", "forge: {type: gitea}"),
         (None, "git@git.lab:a/b", "its remote is at git.lab, which may be any", "forge: {type: gitea}"),
         (None, "git@github.com.evil.example:a/b", "github.com.evil.example, which may be any", "forge:"),
         (GITEA, "", "forge's api follows", "api: https://HOST"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from monkey.ci_run import CiRun
-from monkey.errors import ForgeError
+from monkey.errors import ForgeAway, ForgeError
 from monkey.forge.open_forge import open_forge
 from monkey.forge.rest_client import RestClient, check_api_url
 from tests.forges.github_double import BOT, REPOSITORY, GitHubDouble
@@ -79,6 +82,57 @@ def test_a_forge_that_is_not_there_is_said() -> None:
     assert waits == [1.0, 2.0, 4.0]
 
 
+def test_a_forge_that_accepts_and_is_silent_is_asked_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        api = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        waits: list[float] = []
+        with pytest.raises(ForgeAway, match=rf"{api} does not answer: nothing came within 0 s"):
+            RestClient(api, {}, TOKEN, waits.append, silent=0.2).ask("GET", "/user")
+        silent.settimeout(5.0)
+        silent.accept()[0].close()
+        silent.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            silent.accept()
+    assert not waits
+
+
+@pytest.mark.parametrize("said", [b"", b"SSH-2.0-x\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"])
+def test_what_is_no_answer_is_said_in_words(said: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer_all, args=(server, said), daemon=True).start()
+        api = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ForgeAway) as caught:
+            RestClient(api, {}, TOKEN, [].append).ask("GET", "/user")
+        told = caught.value.message.rpartition(": ")[2]
+        assert told in (
+            "it closed the connection",
+            "Connection reset by peer",
+            "expected JSON, found something else",
+        ) or (told == "expected an answer by HTTP, found something else")
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def answer_all(server: socket.socket, said: bytes) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            with server.accept()[0] as asked:
+                asked.recv(65536)
+                asked.sendall(said)
+
+
+def test_a_token_that_is_not_known_is_said_with_the_place_for_another(double: GitHubDouble) -> None:
+    run = CiRun("github", double.url, REPOSITORY)
+    for environ, place in (
+        ({"MONKEY_FORGE_TOKEN": "wrong"}, "into the variable MONKEY_FORGE_TOKEN"),
+        ({"GITHUB_TOKEN": "wrong"}, "into the variable GITHUB_TOKEN, or MONKEY_FORGE_TOKEN"),
+    ):
+        forge = open_forge(run, {**environ, "GITHUB_API_URL": double.url})
+        assert forge is not None
+        with pytest.raises(ForgeError, match="does not know the token") as caught:
+            forge.name_author()
+        assert (caught.value.hint or "").endswith(place)
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(double: GitHubDouble, status: int) -> None:
     other = GitHubDouble()
@@ -96,15 +150,15 @@ def test_pages_are_asked_for_where_the_token_belongs(double: GitHubDouble) -> No
     other = GitHubDouble()
     try:
         link = {"Link": f'<{other.url}/repos/{REPOSITORY}/pulls?page=2>; rel="next"'}
-        double.faults.append((200, link, [1]))
-        assert list(client(double).list_all(f"/repos/{REPOSITORY}/pulls", state="open")) == [1]
+        double.faults.append((200, link, [{"id": 1}]))
+        assert list(client(double).list_all(f"/repos/{REPOSITORY}/pulls", state="open")) == [{"id": 1}]
         assert len(double.asked) == 2 and not other.asked
     finally:
         other.close()
 
 
 def test_a_list_without_an_end_is_refused(double: GitHubDouble) -> None:
-    double.faults += [(200, {"Link": '<http://x>; rel="next"'}, [1])] * 1000
+    double.faults += [(200, {"Link": '<http://x>; rel="next"'}, [{}])] * 1000
     with pytest.raises(ForgeError, match="expected at most 200 pages"):
         list(client(double).list_all("/user"))
     assert len(double.asked) == 200

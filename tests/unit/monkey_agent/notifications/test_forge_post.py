@@ -177,7 +177,7 @@ def test_a_forge_that_is_away_or_answers_nonsense(
             await post(world, double, notice)
         assert not caught.value.final
         double.faults = [(200, {}, [{"number": "x"}])]
-        with pytest.raises(UndeliveredNotice, match="is not understood") as caught:
+        with pytest.raises(UndeliveredNotice, match="expected an object, found a list") as caught:
             await post(world, double, notice)
         assert caught.value.final
         # One that asks to wait for longer than a try may take: the agent is not held up.
