@@ -134,6 +134,7 @@ REVISION = {
                 "branch": entry_shape.is_optional(entry_shape.is_text),
                 "dirty": entry_shape.is_flag,
                 "remote": entry_shape.is_text,
+                "directory": entry_shape.is_text,
                 "pull": entry_shape.is_count,
                 "actor": entry_shape.is_text,
                 "run": entry_shape.is_text,

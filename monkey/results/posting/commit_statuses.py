@@ -26,9 +26,10 @@ _STATES: dict[SweepVerdict, StatusState] = {
 }
 
 
-def name_context(sweep: str) -> str:
-    """Return the name under which a sweep's status stands at a commit."""
-    return f"monkey/{sweep}"
+def name_context(sweep: str, git: Mapping[str, Any]) -> str:
+    """Return the name under which a sweep's status stands at a commit: each project of a repository has its own."""
+    directory = str(git.get("directory") or "")
+    return f"monkey/{sweep}/{directory}" if directory else f"monkey/{sweep}"
 
 
 def find_no_commits(older: str, newer: str, paths: Iterable[str]) -> list[str]:
@@ -53,19 +54,23 @@ def set_sweep_statuses(
         return
     targets = list_targets(pulls, commits)
     # First, since it is only looked for while the newest has no status.
-    _close_between(forge, view, revisions, str(commits[-1]["commit"]), find_between)
+    _close_between(forge, view, revisions, commits[-1], find_between)
     for commit, git in targets.items():
         text = outcome.text + (" (and changes that are in no commit)" if git.get("dirty") else "")
-        forge.set_status(commit, name_context(view.state.name), _STATES[outcome.verdict], text, _run(git))
+        forge.set_status(commit, name_context(view.state.name, git), _STATES[outcome.verdict], text, _run(git))
     _close_earlier(forge, pulls, view, revisions, set(targets), str(commits[-1]["commit"]))
 
 
 def _close_between(
-    forge: Forge, view: SweepView, revisions: Sequence[NumberedRevision], newest: str, find_between: FindBetween
+    forge: Forge,
+    view: SweepView,
+    revisions: Sequence[NumberedRevision],
+    git: Mapping[str, Any],
+    find_between: FindBetween,
 ) -> None:
     """Say of commits that were never applied that a later one was."""
-    revision, context = view.state.revision, name_context(view.state.name)
-    known = [str(git["commit"]) for each in revisions if (git := read_commit(each.revision)) is not None]
+    revision, context, newest = view.state.revision, name_context(view.state.name, git), str(git["commit"])
+    known = [str(of["commit"]) for each in revisions if (of := read_commit(each.revision)) is not None]
     before = next((commit for commit in reversed(known) if commit != newest), None)
     if revision is None or before is None or forge.read_status(newest, context) is not None:
         return
@@ -83,27 +88,32 @@ def _close_earlier(
     newest: str,
 ) -> None:
     """End the statuses of commits whose revision was replaced, back to one that has an end already."""
-    context, looked = name_context(view.state.name), 0
+    looked, later, then = 0, newest, newest
     for each in reversed(revisions):
         git = read_commit(each.revision)
-        if git is None or git["commit"] in done or each.number >= view.state.revision_at:
+        if git is None:
             continue
+        if git["commit"] != then:  # what replaced a revision is the next of another commit
+            later, then = then, str(git["commit"])
+        if git["commit"] in done or each.number >= view.state.revision_at:
+            continue
+        context = name_context(view.state.name, git)
         known = forge.read_status(str(git["commit"]), context)
         looked += 1
         if looked > _MAX_EARLIER or (known is not None and known.state != "pending"):
             return
-        last = _judge_replaced(view.with_revision(each.revision), newest)
+        last = _judge_replaced(view.with_revision(each.revision), later)
         for commit in list_targets(pulls, [git]):
             if commit not in done:
                 forge.set_status(commit, context, last.state, last.text, _run(git))
                 done.add(commit)
 
 
-def _judge_replaced(view: SweepView, newest: str) -> CommitStatus:
+def _judge_replaced(view: SweepView, later: str) -> CommitStatus:
     """Return the last status of a revision that was replaced: its end, or what took its place before that."""
     finals = find_final_jobs(view)
     if finals is None:
-        return CommitStatus("failure", f"superseded by {newest[:10]} at {count_jobs(view.counts)}")
+        return CommitStatus("failure", f"superseded by {later[:10]} at {count_jobs(view.counts)}")
     failed = any(verdict == "failed" for verdict, _ in finals.values())
     return CommitStatus("failure" if failed else "success", count_jobs(view.counts))
 

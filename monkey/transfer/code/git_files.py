@@ -27,6 +27,8 @@ class GitInfo(TypedDict):
     dirty: bool
     #: The address of the remote, without user and password.
     remote: NotRequired[str]
+    #: The project's directory in the repository; not there where it is the top.
+    directory: NotRequired[str]
     #: The pull request that CI runs for, who caused the run, and where people see it.
     pull: NotRequired[int]
     actor: NotRequired[str]
@@ -53,6 +55,8 @@ def read_git_info(root: Path) -> GitInfo | None:
     info = GitInfo(commit=commit, branch=None if branch == "(detached)" else branch, dirty=dirty)
     if remote := strip_credentials(read_remote_url(top)):
         info["remote"] = remote
+    if root.resolve() != top.resolve():
+        info["directory"] = root.resolve().relative_to(top.resolve()).as_posix()
     return _with_ci(info)
 
 

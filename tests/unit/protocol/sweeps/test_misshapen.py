@@ -68,7 +68,8 @@ FULL = Revision(
     spec_text="name: digits\n",
     source="specs/digits.yaml",
     code_files={"train.py": "d" * 64},
-    git={"commit": "abc", "branch": None, "dirty": False, "remote": "r", "pull": 3, "actor": "ada", "run": "https://x"},
+    git={"commit": "abc", "branch": None, "dirty": False, "remote": "r", "directory": "d"}
+    | {"pull": 3, "actor": "ada", "run": "https://x"},
     author="ada",
     force="why",
     restores=2,

@@ -21,7 +21,8 @@ from tests.unit.transfer.conftest import Git
 def test_commit_branch_and_dirt(repository: Path, git: Git) -> None:
     head = git(repository, "rev-parse", "HEAD")
     assert read_git_info(repository) == {"commit": head, "branch": "main", "dirty": False}
-    assert read_git_info(repository / "lib") == {"commit": head, "branch": "main", "dirty": False}
+    inside = {"commit": head, "branch": "main", "dirty": False, "directory": "lib"}
+    assert read_git_info(repository / "lib") == inside
     (repository / "new.py").write_text("x")
     assert read_git_info(repository) == {"commit": head, "branch": "main", "dirty": True}
     git(repository, "add", ".")
