@@ -48,8 +48,12 @@ class GitHubDouble(Double):
     def get_viewer(self, asked: Asked) -> Any:
         return {"data": {"viewer": {"login": asked.user}}}
 
+    #: A field that no comment has in lists.
+    leaves_out = ""
+
     def list_comments(self, asked: Asked, number: str) -> Any:
-        return list(self.find_pull(number).comments.values())
+        found = self.find_pull(number).comments.values()
+        return [{name: value for name, value in each.items() if name != self.leaves_out} for each in found]
 
     def post_comment(self, asked: Asked, number: str) -> Any:
         self.may_write(asked)

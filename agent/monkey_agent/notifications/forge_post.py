@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 
+from monkey.concurrency import run_detached_call
 from monkey.errors import FleetError, ForgeError, ForgeRefused, StoreError
 from monkey.fleet.secret_values import SecretValues
 from monkey.forge.forge_location import ForgeLocation
@@ -24,9 +25,7 @@ from monkey.results.posting.commit_statuses import set_sweep_statuses
 from monkey.results.posting.masked_forge import MaskedForge
 from monkey.results.posting.post_end import SweepNews, write_end_comment
 from monkey.results.posting.sweep_commits import CommitPulls, is_of_repository, list_commits
-from monkey.spec.project.forge_settings import ForgeSettings
 from monkey.spec.project.notify_channel import NotifyChannel
-from monkey_agent.notifications.detached_call import run_detached_call
 from monkey_agent.notifications.undelivered_notice import UndeliveredNotice
 from monkey_agent.scheduling.agent_context import AgentContext
 
@@ -38,7 +37,6 @@ _LOOKS = 10
 
 async def publish_notice(at: AgentContext, channel: NotifyChannel, notice: Notice, secrets: SecretValues) -> None:
     """Post a sweep's end or stall to its pull request. Raises UndeliveredNotice."""
-    assert channel.forge is not None  # the revision's shape has it
     try:
         token = secrets.get([channel.to])[channel.to]
     except FleetError as exc:
@@ -46,7 +44,7 @@ async def publish_notice(at: AgentContext, channel: NotifyChannel, notice: Notic
     over = threading.Event()
     try:
         async with asyncio.timeout(WHOLE):
-            await _post(at, channel.forge, notice, token, secrets, over)
+            await _post(at, channel, notice, token, secrets, over)
     except ForgeError as exc:
         told = f"{exc.message} ({exc.hint})" if exc.hint else exc.message
         raise UndeliveredNotice(told.replace(token, "***"), final=isinstance(exc, ForgeRefused)) from None
@@ -62,12 +60,14 @@ async def publish_notice(at: AgentContext, channel: NotifyChannel, notice: Notic
 
 async def _post(
     at: AgentContext,
-    settings: ForgeSettings,
+    channel: NotifyChannel,
     notice: Notice,
     token: str,
     secrets: SecretValues,
     over: threading.Event,
 ) -> None:
+    settings, place = channel.forge, f"the secret {channel.to}"
+    assert settings is not None  # the revision's shape has it
     view = await _read_sweep(at, notice)
     commits = list_commits(view.state)
     if view.state.revision is None or view.state.revision_at != notice["revision"]:
@@ -82,7 +82,7 @@ async def _post(
             raise ForgeError("the try has ended")
 
     # Not by this machine's variables: they may name another token, for another place.
-    opened = open_forge(location, {}, wait, token)
+    opened = open_forge(location, {}, wait, token, place)
     if opened is None:
         raise ForgeRefused("expected all of a forge, found only a part")
     hidden = _gather_hidden([*view.state.revision.settings.machine_secrets], secrets)
@@ -94,7 +94,7 @@ async def _post(
         await list_revisions(at.store, at.keys, at.signers, notice["sweep"]),
     )
     await run_detached_call(set_sweep_statuses, forge, pulls, *news)
-    await write_end_comment(at.store, at.keys, forge, pulls, news, way, run_detached_call)
+    await write_end_comment(at.store, at.keys, forge, pulls, news, way)
 
 
 async def _read_sweep(at: AgentContext, notice: Notice) -> SweepView:

@@ -12,10 +12,10 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
+from monkey.concurrency import run_detached_call
 from monkey.errors import FleetError
 from monkey.fleet.secret_values import SecretValues
 from monkey.spec.project.notify_channel import NotifyChannel
-from monkey_agent.notifications.detached_call import run_detached_call
 from monkey_agent.notifications.undelivered_notice import UndeliveredNotice
 
 #: Seconds that a server may be silent, and that all of a try may take.

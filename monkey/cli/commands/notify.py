@@ -12,7 +12,8 @@ from monkey.apply.world.world import World
 from monkey.cli.review.sweep_statuses import open_news_forge
 from monkey.cli.session import project_file_option, run_in_world
 from monkey.cli.terminal.text import flatten_text
-from monkey.errors import ForgeError, SigningError, StoreError
+from monkey.concurrency import run_detached_call
+from monkey.errors import ForgeAway, ForgeError, SigningError, StoreError
 from monkey.results.posting.publish_news import PostedNews, publish_news
 from monkey.transfer.code.commit_range import list_between
 
@@ -33,11 +34,17 @@ def notify_command() -> int:
 async def _publish(world: World) -> PostedNews:
     at = open_news_forge(world.project, os.environ)
     posted = await publish_news(world, at.forge, at.repository, find_between=partial(list_between, world.project.root))
+    for remote, count in posted.elsewhere.items():
+        _warn_elsewhere(count, remote, at.repository)
+    if posted.away is not None:
+        return posted
     try:
         # Before the previews: one that is opened by then is open.
-        pulls = {pull.number for pull in at.forge.list_open_pulls()}
+        pulls = {pull.number for pull in await run_detached_call(at.forge.list_open_pulls)}
         for ended in await end_previews(world, pulls):
             click.echo(flatten_text(f"{ended.view.state.name}: cancelled, as its pull request is closed"))
+    except ForgeAway as exc:
+        posted.away = exc
     except (ForgeError, StoreError, SigningError) as exc:
         click.echo(
             flatten_text(f"warning: previews of closed pull requests were not looked for: {exc.message}"), err=True
@@ -45,15 +52,32 @@ async def _publish(world: World) -> PostedNews:
     return posted
 
 
+def _warn_elsewhere(count: int, remote: str, repository: str) -> None:
+    said = f"{count} sweeps were" if count > 1 else "1 sweep was"
+    click.echo(
+        flatten_text(f"warning: {said} applied from {remote}, which is not {repository} at the forge: not posted"),
+        err=True,
+    )
+    click.echo(
+        flatten_text(
+            "hint: apply from a clone of the forge's repository; or name the right one as `repository` of `forge:` in "
+            "monkey.yaml"
+        ),
+        err=True,
+    )
+
+
 def _tell(posted: PostedNews) -> int:
-    """Print what was posted. Raises the first trouble where nothing could be posted of any sweep."""
+    """Print what was posted. Raises why the forge was left, or the first trouble where nothing could be posted."""
     for sweep, outcome in posted.outcomes.items():
         comment = f": {posted.comments[sweep]}" if sweep in posted.comments else ""
         click.echo(flatten_text(f"{sweep}: {outcome.verdict} ({outcome.text}){comment}"))
-    if posted.troubles and not posted.outcomes:
-        raise next(iter(posted.troubles.values()))
+    fatal = posted.away or (next(iter(posted.troubles.values()), None) if not posted.outcomes else None)
     for sweep, trouble in posted.troubles.items():
-        click.echo(flatten_text(f"warning: {sweep}: {trouble.message}"), err=True)
+        if trouble is not fatal:
+            click.echo(flatten_text(f"warning: {sweep}: {trouble.message}"), err=True)
+    if fatal is not None:
+        raise fatal
     if not posted.outcomes:
         click.echo("No news.")
     return 0

@@ -32,14 +32,15 @@ def open_news_forge(project: Project, environ: Mapping[str, str]) -> OpenedForge
     The token is the environment's; outside of CI, it may be the secret that `notify:` names for agents. Raises
     ForgeError, EndpointRefused.
     """
-    run, remote, token = read_ci_run(environ), "", ""
+    run, remote, token, place = read_ci_run(environ), "", "", ""
     if run is None or run.forge is None:
         check_endpoints(project, list_forge_endpoints(project))
         remote = read_remote_url(top) if (top := find_work_tree(project.root)) else ""
         with suppress(FleetError):  # then it is the environment's, or there is none
             named = [each.to for each in project.notify if each.kind == "forge"]
             token = "".join(SecretValues(environ).get(named).values())
-    forge, repository = open_project_forge(project.forge, remote, environ, token)
+            place = "".join(f"the secret {name} of `notify:`" for name in named)
+    forge, repository = open_project_forge(project.forge, remote, environ, token, place)
     return OpenedForge(MaskedForge(forge, {**environ, MONKEY_TOKEN: token} if token else environ), repository)
 
 
@@ -62,3 +63,5 @@ async def set_first_statuses(world: World, environ: Mapping[str, str] | None = N
         return
     for sweep, trouble in posted.troubles.items():
         click.echo(flatten_text(f"warning: no status of {sweep} was set: {trouble.message}"), err=True)
+    if posted.away is not None:
+        click.echo(flatten_text(f"warning: not all statuses were set: {posted.away.message}"), err=True)

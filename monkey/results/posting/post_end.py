@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
+from monkey.concurrency import run_detached_call
 from monkey.forge.forge_port import Forge, PullRequest
 from monkey.protocol.layout import Keys
 from monkey.protocol.notices.sweep_outcome import SweepOutcome, SweepVerdict
@@ -20,13 +19,6 @@ from monkey.store.store_port import Store
 
 #: The verdicts that are worth a comment; a person who cancels a sweep knows of it.
 _COMMENTED = (SweepVerdict.FINISHED, SweepVerdict.FAILED, SweepVerdict.STALLED)
-_Answer = TypeVar("_Answer")
-
-
-class RunInThread(Protocol):
-    """Runs what asks the forge, which may take long, in a thread: `asyncio.to_thread` is one."""
-
-    def __call__(self, function: Callable[..., _Answer], /, *arguments: object) -> Awaitable[_Answer]: ...
 
 
 class SweepNews(NamedTuple):
@@ -44,21 +36,20 @@ async def write_end_comment(
     pulls: CommitPulls,
     news: SweepNews,
     way: str,
-    call: RunInThread = asyncio.to_thread,
 ) -> str:
     """Write the comment on a sweep's end, and return its URL; "" where there is none to write.
 
     `way`: the forge's name in the keys of notices. Raises ForgeError, StoreError.
     """
     name = news.view.state.name
-    pull = await call(find_pull, pulls, news.view)
+    pull = await run_detached_call(find_pull, pulls, news.view)
     if pull is None or news.outcome.verdict not in _COMMENTED:
         return ""
-    await note_author(store, keys, name, way, await call(forge.name_author))
+    await note_author(store, keys, name, way, await run_detached_call(forge.name_author))
     text, known = _write_report(news), await list_authors(store, keys, name, way)
     key = f"results:{keys.project}:{name}"  # two projects of a repository may have sweeps of one name
     while True:
-        url = await call(forge.write_comment, pull.number, key, text, known)
+        url = await run_detached_call(forge.write_comment, pull.number, key, text, known)
         # Who came in between may not have seen ours, nor we theirs: one of the two has to go.
         if (now := await list_authors(store, keys, name, way)) <= known:
             return url

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from monkey.errors import MonkeyError
+from monkey.concurrency import run_detached_call
+from monkey.errors import ForgeAway, MonkeyError
 from monkey.forge.forge_port import Forge
 from monkey.protocol.clock import MachineClock
 from monkey.protocol.entries import ClaimEnd, EndEntry
@@ -57,6 +58,10 @@ class PostedNews:
     outcomes: dict[str, SweepOutcome] = field(default_factory=dict)
     #: Sweep to why nothing could be posted of it.
     troubles: dict[str, MonkeyError] = field(default_factory=dict)
+    #: Remote to how many sweeps were applied from there, which is another repository than the forge's.
+    elsewhere: Counter[str] = field(default_factory=Counter)
+    #: Why the rest was left to the next run.
+    away: ForgeAway | None = None
 
 
 async def publish_news(
@@ -68,45 +73,63 @@ async def publish_news(
 ) -> PostedNews:
     """Post the statuses of all sweeps, and a comment for each that has ended, unless all of that was posted before.
 
-    One comment a sweep and pull request, however often this is killed. Trouble with one sweep holds up no other.
-    `find_between`: git, where it is here. Raises StoreError.
+    One comment a sweep and pull request, however often this is killed. Trouble with one sweep holds up no other; a
+    forge that does not answer is not asked again. `find_between`: git, where it is here. Raises StoreError.
     """
     claims = claims or NoticeClaims(world.at, MachineClock())
-    posted, pulls, way = PostedNews(), CommitPulls(forge), name_forge_way(repository)
-    async for news, log in _find_news(world, repository):
-        name = news.view.state.name
-        try:
-            await asyncio.to_thread(set_sweep_statuses, forge, pulls, *news, find_between)
-            posted.outcomes[name] = news.outcome
-            if log is not None and (url := await _post_end(world, forge, pulls, news, log, claims, way)):
-                posted.comments[name] = url
-        except MonkeyError as exc:
-            posted.troubles[name] = exc
-    return posted
+
+    async def write_end(pulls: CommitPulls, news: SweepNews, log: EntryLog) -> str:
+        return await _post_end(world, forge, pulls, news, log, claims, name_forge_way(repository))
+
+    return await _publish(world, forge, repository, find_between, write_end)
 
 
 async def report_statuses(
     world: OpenProject, forge: Forge, repository: str, find_between: FindBetween = find_no_commits
 ) -> PostedNews:
     """Set the statuses of all sweeps of which not everything is posted: what `publish_news` does, without comments."""
+    return await _publish(world, forge, repository, find_between, None)
+
+
+async def _publish(
+    world: OpenProject,
+    forge: Forge,
+    repository: str,
+    find_between: FindBetween,
+    write_end: Callable[[CommitPulls, SweepNews, EntryLog], Awaitable[str]] | None,
+) -> PostedNews:
     posted, pulls = PostedNews(), CommitPulls(forge)
-    async for news, _ in _find_news(world, repository):
+    async for news, log in _find_news(world, repository, posted.elsewhere):
+        name = news.view.state.name
         try:
-            await asyncio.to_thread(set_sweep_statuses, forge, pulls, *news, find_between)
-            posted.outcomes[news.view.state.name] = news.outcome
+            # Detached: who is interrupted does not wait for a forge that is silent.
+            await run_detached_call(set_sweep_statuses, forge, pulls, *news, find_between)
+            posted.outcomes[name] = news.outcome
+            if write_end is not None and log is not None and (url := await write_end(pulls, news, log)):
+                posted.comments[name] = url
+        except ForgeAway as exc:
+            posted.away = exc
+            break
         except MonkeyError as exc:
-            posted.troubles[news.view.state.name] = exc
+            posted.troubles[name] = exc
     return posted
 
 
-async def _find_news(world: OpenProject, repository: str) -> AsyncIterator[_LoggedNews]:
-    """Yield the sweeps that were applied from commits of the repository, but those whose end was posted."""
+async def _find_news(world: OpenProject, repository: str, elsewhere: Counter[str]) -> AsyncIterator[_LoggedNews]:
+    """Yield the sweeps that were applied from commits of the repository, but those whose end was posted.
+
+    `elsewhere`: counts those of other repositories.
+    """
     snapshot = await world.reader().read()
     now, way = MachineClock().wall(), name_forge_way(repository)
+    ours = []
     for view in snapshot.sweeps.values():
-        commits = list_commits(view.state)
-        if not commits or view.state.is_foreign or not is_of_repository(commits[-1], repository):
-            continue
+        commits = [] if view.state.is_foreign else list_commits(view.state)
+        if commits and is_of_repository(commits[-1], repository):
+            ours.append(view)
+        elif commits:
+            elsewhere[str(commits[-1]["remote"])] += 1
+    for view in ours:
         outcome, log = judge_sweep(world.keys.project, snapshot, view, now), None
         if outcome.notice is not None:
             log = EntryLog(world.keys.notice_log(view.state.name, outcome.notice["event"], way))
@@ -140,7 +163,7 @@ async def _post_end(
 ) -> str:
     """Write the comment on a sweep's end, and record that; return its URL, "" where there is none to write."""
     name = news.view.state.name
-    await asyncio.to_thread(find_pull, pulls, news.view)  # before the claim: trouble with that needs none
+    await run_detached_call(find_pull, pulls, news.view)  # before the claim: trouble with that needs none
     if not await claims.take(log, name):
         return ""
     try:

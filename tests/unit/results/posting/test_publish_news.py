@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from monkey.spec.project.forge_settings import ForgeSettings
 from monkey.spec.project.notify_channel import NotifyChannel
 from monkey.store.create import create_object
 from tests.forges.github_double import BOT, REPOSITORY, GitHubDouble
+from tests.services import free_port
 from tests.unit.apply.small_project import Pen, apply, opened, write_project
 
 TOKEN = "ghs_0123456789abcdefghijklmn"
@@ -116,9 +118,12 @@ def test_a_commit_whose_revision_was_replaced_says_by_what(tmp_path: Path, doubl
         await stand_at(world, COMMIT)
         await report_statuses(world, forge_of(double), REPOSITORY)
         await stand_at(world, LATER, pull=7)
+        await stand_at(world, LATER, pull=7)
+        await stand_at(world, "c" * 40, pull=7)
         await report_statuses(world, forge_of(double), REPOSITORY)
-        assert statuses(double)[-1] == ("failure", f"superseded by {LATER[:10]} at 0/3")
-        assert statuses(double, LATER) == [("pending", "0/3")]
+        assert statuses(double)[-1] == ("failure", f"superseded by {LATER[:10]} at 0/3"), "the next, not the newest"
+        assert statuses(double, LATER) == [("failure", f"superseded by {'c' * 10} at 0/3")]
+        assert statuses(double, "c" * 40) == [("pending", "0/3")]
 
     live(tmp_path, story)
 
@@ -137,13 +142,55 @@ def test_what_a_person_cancelled_is_a_status_and_no_comment(tmp_path: Path, doub
     live(tmp_path, story)
 
 
+def test_each_project_of_a_repository_has_statuses_of_its_own(tmp_path: Path, double: GitHubDouble) -> None:
+    async def story(world: World) -> None:
+        for directory in ("labs/one", "labs/two"):
+            await stand_at(world, COMMIT, directory=directory)
+            await report_statuses(world, forge_of(double), REPOSITORY)
+        assert [each["context"] for each in double.statuses] == ["monkey/small/labs/one", "monkey/small/labs/two"]
+
+    live(tmp_path, story)
+
+
+def test_a_forge_that_does_not_answer_is_left(tmp_path: Path) -> None:
+    api = f"http://127.0.0.1:{free_port()}"
+
+    async def story(world: World) -> None:
+        waits = list[float]()
+        await stand_at(world, COMMIT)
+        forge = open_forge(CiRun("github", api, REPOSITORY), {"GITHUB_TOKEN": TOKEN}, waits.append)
+        assert forge is not None
+        posted = await publish_news(world, forge, REPOSITORY)
+        assert posted == PostedNews(away=posted.away) and "Connection refused" in str(posted.away)
+
+    live(tmp_path, story)
+
+
+def test_an_answer_without_a_field_releases_the_claim(tmp_path: Path, double: GitHubDouble) -> None:
+    number = double.open_pull("change", COMMIT)
+
+    async def story(world: World) -> None:
+        await stand_at(world, COMMIT)
+        await end_all(world)
+        double.leaves_out = "html_url"
+        posted = await publish_news(world, forge_of(double), REPOSITORY)
+        assert "expected a text `html_url`, found an answer without it" in posted.troubles["small"].message
+        assert posted.outcomes.keys() == {"small"} and len(double.pulls[number].comments) == 1
+        double.leaves_out = ""
+        assert list((await publish_news(world, forge_of(double), REPOSITORY)).comments) == ["small"]
+        assert len(double.pulls[number].comments) == 1, "it found its own"
+
+    live(tmp_path, story)
+
+
 @pytest.mark.parametrize("git", [{"remote": "https://github.com/other/repo"}, {"commit": "../../user"}])
 def test_what_is_not_of_this_repository_is_left_alone(
     tmp_path: Path, double: GitHubDouble, git: dict[str, str]
 ) -> None:
     async def story(world: World) -> None:
         await stand_at(world, COMMIT, **git)
-        assert await publish_news(world, forge_of(double), REPOSITORY) == PostedNews()
+        elsewhere = Counter([git["remote"]] if "remote" in git else [])
+        assert await publish_news(world, forge_of(double), REPOSITORY) == PostedNews(elsewhere=elsewhere)
         assert not double.asked
 
     live(tmp_path, story)
