@@ -63,5 +63,8 @@ def test_outside_of_ci_news_go_to_the_forge_that_monkey_yaml_names(
             double.statuses.clear()
             assert (await publish_news(world, forge, repository)).outcomes.keys() == {"small"}
             assert statuses(double) == [("pending", "0/3")]
+        with pytest.raises(ForgeError, match="does not know the token") as caught:
+            open_news_forge(project, {**home, "TOKEN_OF_AGENTS": "wrong"}).forge.name_author()
+        assert "put a new one into the secret TOKEN_OF_AGENTS of `notify:`" in (caught.value.hint or "")
 
     live(tmp_path, story)
