@@ -95,6 +95,30 @@ def test_pull_requests_run_and_end_and_those_of_forks_do_not_run(
     assert f"pull request {closed} was closed" in shop.run("info", f"pr-{closed}.other").stdout
 
 
+def test_a_sync_posts_results_once(shop: Shop, gitea: Gitea, require: Callable[[str], str]) -> None:
+    require("git")
+    hosted = Hosted(shop, gitea)
+    repository = hosted.repository
+    shop.env["MONKEY_FORGE_TOKEN"] = hosted.owner.token
+    hosted.push_branch("more", jobs=2)
+    number = repository.open_pull("more")
+    commit = repository.merge(number, "squash")
+    hosted.once(hosted.url, "--notify")
+    hosted.wait_for_jobs(4)  # with the two of the base
+    until(lambda: shop.states("digits") == {"succeeded": 2}, "its jobs are done")
+    assert f"digits: finished, posted at {gitea.url}" in hosted.once(hosted.url, "--notify")
+    assert "posted" not in hosted.once(hosted.url, "--notify")
+    marks = [comment["body"].partition("\n")[0] for comment in repository.list_comments(number)]
+    assert sorted(marks) == [f"<!-- monkey:results:shop:{sweep} -->" for sweep in ("digits", "plain")]
+    assert [one["status"] for one in repository.list_statuses(commit, "monkey/digits")][:1] == ["success"]
+    # A token that may only read posts nothing, which is said, and holds up no commit.
+    shop.env["MONKEY_FORGE_TOKEN"] = gitea.make_token(hosted.owner.name, "read:repository")
+    hosted.remote.git("pull", "-q", "--ff-only", "origin", "main")
+    hosted.push("plain", jobs=3)
+    assert "news are not posted: " in hosted.once(hosted.url, "--notify", code=1)
+    hosted.wait_for_jobs(5)
+
+
 def test_a_server_that_is_away_is_said_and_followed_once_it_is_back(
     shop: Shop, require: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from monkey.apply.sync.sync_clone import SyncClone, check_branch_name
 from monkey.apply.sync.sync_directory import SyncDirectory
 from monkey.apply.sync.sync_order import SyncOrder, name_repository
 from monkey.apply.sync.sync_previews import PreviewRounds
-from monkey.apply.sync.sync_rounds import SyncRounds
+from monkey.apply.sync.sync_rounds import PostNews, SyncRounds
 from monkey.fleet.agent_state import make_host_name
 from monkey.forge.open_forge import MONKEY_TOKEN
 from monkey.protocol.status.sync_beat import SyncBeat
@@ -46,21 +46,22 @@ class _Signals:
             self.resting = False
 
 
-def run_sync(order: SyncOrder, say: Callable[[str], None]) -> int:
+def run_sync(order: SyncOrder, say: Callable[[str], None], post: PostNews | None = None) -> int:
     """Follow the branch until a signal comes, or look once. Returns the exit code: of one look, 1 if all is not well.
 
-    Raises MonkeyError where it cannot begin: the branch's name is none, or the state directory is in use.
+    `post`: posts results at the forge. Raises MonkeyError where it cannot begin: the branch's name is none, or the
+    state directory is in use.
     """
     check_branch_name(order.branch)
     directory = SyncDirectory(order.directory, name_repository(order.remote))
     directory.open()
     try:
-        return _run(order, directory, say)
+        return _run(order, directory, say, post)
     finally:
         directory.close()
 
 
-def _run(order: SyncOrder, directory: SyncDirectory, say: Callable[[str], None]) -> int:
+def _run(order: SyncOrder, directory: SyncDirectory, say: Callable[[str], None], post: PostNews | None) -> int:
     gc.enable()  # commands that end soon do without
     signals, writer = _Signals(), BeatWriter(say)
     host = make_host_name()
@@ -69,6 +70,7 @@ def _run(order: SyncOrder, directory: SyncDirectory, say: Callable[[str], None])
     name = f"{host[:80]}.{sha256(str(order.directory).encode()).hexdigest()[:8]}"
     clone = SyncClone(directory, order.remote, order.branch, looks_at_all=order.previews)
     rounds = SyncRounds(order, clone, writer, name, say, beat, lambda: signals.asked, signals.rest)
+    rounds.post = post
     if order.previews:
         token = os.environ.get(MONKEY_TOKEN, "").strip()
         rounds.previews = PreviewRounds(order, clone, token, say, rounds.stopping, rounds.resting)

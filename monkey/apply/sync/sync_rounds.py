@@ -23,11 +23,16 @@ from monkey.apply.world.world import World, open_world
 from monkey.errors import EndpointRefused, MonkeyError, PlanError, RemoteAway, SpecError
 from monkey.plan.gone_sweeps import GoneSweep
 from monkey.protocol.status.sync_beat import SyncBeat, hash_remote, read_sync_beats
+from monkey.spec.project.project import Project
 
 #: Seconds after which an unchanged commit is planned again: agents may have died, people may have changed what is.
 DRIFT_SECONDS = 600.0
 #: Times in a row that git may fail in the clone before that is made again.
 _GIT_FAILURES = 3
+#: Seconds between looks for news of sweeps, which read the store.
+_POST_SECONDS = 60.0
+#: Posts the news of a project's sweeps at the forge. Raises MonkeyError.
+PostNews = Callable[[Project], None]
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,11 @@ class SyncRounds:
     resting: Callable[[], AbstractContextManager[None]] = nullcontext
     #: None where pull requests are not previewed.
     previews: PreviewRounds | None = None
+    #: None where sweeps' ends are not posted.
+    post: PostNews | None = None
+    #: When news are looked for next (time.monotonic), and why they could not be posted last.
+    _post_again: float = 0.0
+    _post_problem: str = ""
     #: What the branch's monkey.yaml says, as it was accepted last.
     _base: BaseProject | None = None
     #: The commit that was tried last, what became of it, and when to try it again (time.monotonic).
@@ -86,7 +96,8 @@ class SyncRounds:
         if head != self._tried or time.monotonic() >= self._again:
             self._follow(head)
         well = self._note(self._verdict)
-        return self._preview() and well
+        # All of them, whatever the others say.
+        return all([well, self._preview(), self._post()])
 
     def _preview(self) -> bool:
         """Preview pull requests, if that was asked for, and the branch says within which limits."""
@@ -96,6 +107,22 @@ class SyncRounds:
         self.beat = replace(self.beat, previews=self.previews.text)
         self.writer.show(self.beat)
         return well
+
+    def _post(self) -> bool:
+        """Post news of sweeps, if that was asked for and a minute has passed. Returns whether that went well."""
+        if self.post is None or self._base is None or self.stopping() or time.monotonic() < self._post_again:
+            return True
+        self._post_again = time.monotonic() + max(_POST_SECONDS, self.order.interval)
+        problem = ""
+        try:
+            with self.resting():
+                self.post(self._base.project)
+        except (MonkeyError, OSError) as exc:
+            problem = f"news are not posted: {explain_error(exc)}"
+        if problem and problem != self._post_problem:
+            self.say(problem)
+        self._post_problem = problem
+        return not problem
 
     def _follow(self, head: str) -> None:
         if head != self._tried:

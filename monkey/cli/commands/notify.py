@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Callable
 from functools import partial
 
 import click
 
 from monkey.apply.previews import end_previews
-from monkey.apply.world.world import World
+from monkey.apply.world.world import World, open_world
 from monkey.cli.review.sweep_statuses import open_news_forge
 from monkey.cli.session import project_file_option, run_in_world
 from monkey.cli.terminal.text import flatten_text
 from monkey.concurrency import run_detached_call
 from monkey.errors import ForgeAway, ForgeError, SigningError, StoreError
 from monkey.results.posting.publish_news import PostedNews, publish_news
+from monkey.spec.project.project import Project
 from monkey.transfer.code.commit_range import list_between
 
 
@@ -25,19 +28,38 @@ def notify_command() -> int:
 
     Previews of pull requests that are no longer open are cancelled.
 
-    For a job that CI starts on a schedule, or with each push: it posts what no one has posted yet. Elsewhere, such as
-    in cron, the forge is that of `forge:` in monkey.yaml, or of the remote.
+    For a job that CI starts on a schedule, or with each push: it posts what no one has posted yet. `monkey sync
+    --notify` does it, too. Elsewhere, such as in cron, the forge is that of `forge:` in monkey.yaml, or of the remote.
     """
-    return _tell(run_in_world(_publish, remember=False))
+    posted, repository = run_in_world(_publish, remember=False)
+    for remote, count in posted.elsewhere.items():
+        _warn_elsewhere(count, remote, repository)
+    return _tell(posted)
 
 
-async def _publish(world: World) -> PostedNews:
+def publish_project_news(project: Project, say: Callable[[str], None]) -> None:
+    """Do what `monkey notify` does, for a sync of this project, and say which comments there are.
+
+    Raises MonkeyError where something is not posted.
+    """
+
+    async def inside() -> PostedNews:
+        async with open_world(project, unattended=True) as world:
+            return (await _publish(world))[0]
+
+    posted = asyncio.run(inside())
+    for sweep, url in posted.comments.items():
+        say(f"{sweep}: {posted.outcomes[sweep].verdict}, posted at {url}")
+    if (trouble := posted.away or next(iter(posted.troubles.values()), None)) is not None:
+        raise trouble
+
+
+async def _publish(world: World) -> tuple[PostedNews, str]:
+    """Return what was posted, and the repository at the forge."""
     at = open_news_forge(world.project, os.environ)
     posted = await publish_news(world, at.forge, at.repository, find_between=partial(list_between, world.project.root))
-    for remote, count in posted.elsewhere.items():
-        _warn_elsewhere(count, remote, at.repository)
     if posted.away is not None:
-        return posted
+        return posted, at.repository
     try:
         # Before the previews: one that is opened by then is open.
         pulls = {pull.number for pull in await run_detached_call(at.forge.list_open_pulls)}
@@ -49,7 +71,7 @@ async def _publish(world: World) -> PostedNews:
         click.echo(
             flatten_text(f"warning: previews of closed pull requests were not looked for: {exc.message}"), err=True
         )
-    return posted
+    return posted, at.repository
 
 
 def _warn_elsewhere(count: int, remote: str, repository: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from monkey.apply.sync.sync_order import (
 )
 from monkey.apply.sync.systemd_unit import compose_unit
 from monkey.apply.world.world import World
+from monkey.cli.commands.notify import publish_project_news
 from monkey.cli.session import find_project_file, project_file_option, run_in_world
 from monkey.cli.terminal.text import flatten_text, format_plural
 from monkey.errors import MonkeyError
@@ -45,6 +47,7 @@ from monkey.spec.yaml.units import parse_duration
 @click.option("--data", multiple=True, metavar="DIR", help="Take datasets from there, outside of the repository, too.")
 @click.option("--prune", is_flag=True, help="Cancel sweeps whose spec left the branch.")
 @click.option("--previews", is_flag=True, help="Preview the branch's pull requests, within its `previews:`.")
+@click.option("--notify", is_flag=True, help="Post results at the forge, as `monkey notify` does, once a minute.")
 @click.option("--print-unit", is_flag=True, help="Print a systemd unit that runs this sync, and end.")
 @click.option("--forget", is_flag=True, help="Remove the heartbeats of syncs that have ended or are dead, and end.")
 @click.option("--directory", metavar="DIR", help="Keep the clone there.  [default: in the user's state]")
@@ -81,7 +84,7 @@ def sync_command(remote: str | None, branch: str, once: bool, print_unit: bool, 
     if print_unit:
         click.echo(_compose_unit(order, remote, options), nl=False)
         return 0
-    return run_sync(order, _say)
+    return run_sync(order, _say, partial(publish_project_news, say=_say) if options["notify"] else None)
 
 
 async def _forget(world: World) -> None:
@@ -107,7 +110,7 @@ def _compose_unit(order: SyncOrder, remote: str | None, options: Mapping[str, An
     for name in ("path", "directory"):
         arguments += [f"--{name}", options[name]] if options[name] else []
     arguments += [word for place in order.data for word in ("--data", str(place))]
-    arguments += [f"--{name}" for name in ("prune", "previews") if options[name]]
+    arguments += [f"--{name}" for name in ("prune", "previews", "notify") if options[name]]
     arguments += ["--project-file", str(order.project_file.absolute())] if order.project_file else []
     return compose_unit(arguments, Path.cwd(), f"branch {order.branch} of {order.shown}")
 
