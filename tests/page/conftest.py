@@ -1,4 +1,4 @@
-"""A browser for all tests of a process."""
+"""A browser for the tests of a module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-@pytest.fixture(scope="session")
+# Not for longer: as long as it runs, Playwright's loop is the thread's, and no other test here could run one.
+@pytest.fixture(scope="module")
 def browser(require: Callable[[str], str]) -> Iterator[Browser]:
     """Return a Chromium."""
     for name in ("chromium", "playwright", "axe-core"):
