@@ -112,4 +112,4 @@ def _curves(database: Database) -> dict[str, dict[int, float]]:
 
 
 def _kept(jobs: LoggedJobs, rows: list[dict[str, Any]]) -> dict[str, dict[int, float]]:
-    return {row["job"][:8]: dict(enumerate(jobs.kept(row["job"])["loss"], 1)) for row in rows}
+    return {row["job"][:8]: jobs.kept(row["job"])["loss"] for row in rows}
