@@ -93,12 +93,9 @@ def _run(order: SyncOrder, directory: SyncDirectory, say: Callable[[str], None],
 
 def _look_once(rounds: SyncRounds) -> bool:
     try:
-        well = rounds.run_round()
-    except KeyboardInterrupt:
+        return rounds.run_round()
+    finally:
         rounds.writer.show(replace(rounds.beat, left=True))
-        raise
-    rounds.writer.show(replace(rounds.beat, left=True))
-    return well
 
 
 def _loop(rounds: SyncRounds, signals: _Signals) -> None:
