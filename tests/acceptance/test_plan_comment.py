@@ -87,7 +87,7 @@ def test_a_plan_that_fails_replaces_the_good_one(pull: Pull) -> None:
     pull.shop.run("plan", "--comment")
     pull.double.pulls[1].commit = SECOND
     pull.at(SECOND)
-    pull.shop.spec(f"parameterz: {{a: '{TOKEN}'}}\ncommand: 'echo ``` {TOKEN}'\n")
+    pull.shop.spec(f"parameterz: {{a: '``` {TOKEN}'}}\ncommand: 'echo {TOKEN}'\n")
     done = pull.shop.run("plan", "--comment", code=1)
     assert done.stderr.startswith("commented: ") and "error: specs/sweep.yaml:" in done.stderr
     [text] = pull.comments.values()
