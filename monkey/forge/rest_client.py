@@ -26,10 +26,12 @@ _SILENT, _PATIENCE = 20.0, 120.0
 _PAGE_LIMIT = 200
 #: Entries of a page that are asked for. GitHub and GitLab give at most 100; Gitea, by default, at most 50.
 _PAGE = 100
-#: Tries of a request that the forge does not answer, or that does not get through to it. Gitea answers 500 where
-#: something is not there, and does so again.
+#: Tries of a request that the forge does not answer, or that does not get through to it.
 _TRIES = 4
 _TRANSIENT = (502, 503, 504)
+#: Methods after whose 500 the same is asked again: Gitea answers so where another changes the same comment at that
+#: moment. A GET's 500 says there that something is not there, and a POST could be done twice.
+_REPEATABLE = ("PATCH", "PUT", "DELETE")
 _HIDDEN = re.compile(r"[^\S ]|[^\w\s!-~]")
 
 
@@ -95,7 +97,7 @@ class RestClient:
         waited, until = 0.0, time.monotonic() + self._silent
         for tries in range(1, _TRIES + 1):
             answer = self._try(method, (url or self.api) + path, body, until if tries < _TRIES else 0.0)
-            delay = None if answer is not None and answer.status in allow else _find_delay(answer, tries)
+            delay = None if answer is not None and answer.status in allow else _find_delay(answer, method, tries)
             if delay is None or tries == _TRIES:
                 break
             if waited + delay > _PATIENCE:
@@ -198,9 +200,9 @@ def _tell_failure(exc: Exception, silent: float) -> str:
     return "expected an answer by HTTP, found something else"
 
 
-def _find_delay(answer: RestAnswer | None, tries: int) -> float | None:
+def _find_delay(answer: RestAnswer | None, method: str, tries: int) -> float | None:
     """Return the seconds after which the same may be asked again; None where that changes nothing."""
-    if answer is None or answer.status in _TRANSIENT:
+    if answer is None or answer.status in _TRANSIENT or (answer.status == 500 and method in _REPEATABLE):
         return float(2 ** (tries - 1))
     if answer.status not in (403, 429):
         return None

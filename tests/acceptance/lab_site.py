@@ -12,9 +12,12 @@ from typing import Any
 
 from tests import services
 from tests.acceptance.ledger import whole_lines
-from tests.acceptance.shop import Shop
+from tests.acceptance.shop import Shop, until
 from tests.acceptance.site import LEDGER, Site, left_on
 from tests.hosts import Lab, Machine
+
+#: In the command line of what `monkey_stacks.ssh` runs on a host for as long as a connection to it stands.
+FAR_END = "exec(e[0])"
 
 #: Notes that it was called, and how; then it is Pulumi.
 _COUNTED = '#!/bin/sh\necho "$*" >> "{calls}"\nexec "{pulumi}" "$@"\n'
@@ -103,8 +106,13 @@ class LabSite(Site):
         assert NOTHING_ASTRAY in self.run("audit")
 
     def left(self, *machines: Machine) -> dict[str, dict[str, Any]]:
-        """Return all that is left on these hosts and on the store's, as seen from outside."""
-        return {machine.name: left_on(machine) for machine in [*machines, *self.lab("store")]}
+        """Return all that is left on these hosts and on the store's, as seen from outside.
+
+        A connection's far end ends a moment after the near one, which no longer waits for it.
+        """
+        seen = [*machines, *self.lab("store")]
+        until(lambda: not any(FAR_END in machine.processes() for machine in seen), "connections end at the hosts", 15)
+        return {machine.name: left_on(machine) for machine in seen}
 
 
 def holding(secret: str, directory: Path) -> list[str]:

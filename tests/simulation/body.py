@@ -26,6 +26,10 @@ def job_id(n: int) -> str:
     return f"{n:016x}"
 
 
+#: What the results of every other job came from; of the rest it is not known.
+FACTS = "f" * 64
+
+
 class Execution:
     """The processes of one attempt. `active` means that they do something at this very moment."""
 
@@ -95,8 +99,9 @@ class Execution:
     def _finish(self) -> None:
         failed = self.verdict is AttemptEnd.FAILED
         summary = {self.met.metric: {"nonfinite": 1}} if self.met and self.met.value != self.met.value else {}
+        facts = FACTS if int(self.attempt.job, 16) % 2 else ""
         outcome = AttemptOutcome(
-            self.verdict, "exit code 1" if failed else "", 1 if failed else 0, summary, met=self.met
+            self.verdict, "exit code 1" if failed else "", 1 if failed else 0, summary, met=self.met, facts=facts
         )
         if self.verdict in (AttemptEnd.SUCCEEDED, AttemptEnd.FAILED):
             self.body.host.exits[self.attempt.job] = (self.attempt.k, outcome)

@@ -53,6 +53,19 @@ def test_a_forge_that_asks_to_wait_is_asked_again(
     assert waits == waited
 
 
+def test_a_change_that_met_another_is_sent_again(double: GitHubDouble) -> None:
+    clash = (500, {}, {"message": "the comment was already changed"})
+    double.faults.append(clash)
+    waits: list[float] = []
+    answer = client(double, waits).ask("PATCH", f"/repos/{REPOSITORY}/issues/comments/1", {"body": ""}, allow=(404,))
+    assert (answer.status, waits) == (404, [1.0])
+    for method in ("GET", "POST"):  # the one says that something is not there; the other could be done twice
+        double.faults.append(clash)
+        with pytest.raises(ForgeError, match=r"the forge refused \(500\)"):
+            client(double, waits).ask(method, f"/repos/{REPOSITORY}/pulls")
+    assert waits == [1.0]
+
+
 def test_the_limit_of_an_hour_is_waited_for_only_if_it_ends_soon(double: GitHubDouble) -> None:
     headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 3000)}
     double.faults.append((403, headers, {"message": "API rate limit exceeded"}))
