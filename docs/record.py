@@ -1,4 +1,4 @@
-"""Records docs/run.svg: real commands in a real terminal, half way and at their end.
+"""Records docs/run.svg and docs/plot.svg: real commands in a real terminal, half way and at their end.
 
     pip install pyte && python docs/record.py
 
@@ -29,12 +29,18 @@ from rich.text import Text
 
 ROOT = Path(__file__).parents[1]
 COLUMNS, LINES = 100, 200
-#: What is typed.
-COMMANDS = [
-    "monkey apply specs/digits.yaml",
-    "monkey results digits --group-by lr,hidden --top 5",
-    "sed -i 's/0.1, 0.3]/0.1, 0.2, 0.3]/' specs/digits.yaml && monkey plan",
-]
+#: What is typed for each picture, one after another in one project.
+TYPED = {
+    "run": [
+        "monkey apply specs/digits.yaml",
+        "monkey results digits --group-by lr,hidden --top 5",
+        "sed -i 's/0.1, 0.3]/0.1, 0.2, 0.3]/' specs/digits.yaml && monkey plan",
+    ],
+    "plot": [
+        "monkey plot digits --metric loss --top 5",
+        "monkey plot digits --kind parallel",
+    ],
+}
 #: What a screen shows in the middle of a run; such a screen is kept, since the end of the run wipes it.
 HALFWAY = re.compile(r" (1[2-9]|2[0-9])/36 ")
 #: The font that rich would have viewers fetch from elsewhere.
@@ -42,19 +48,24 @@ FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
 def main() -> None:
-    """Run the commands one after another, each on a screen of its own, and save what was seen."""
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    """Draw each picture."""
     with tempfile.TemporaryDirectory() as scratch:
         project = Path(scratch) / "digits"
         shutil.copytree(ROOT / "specs", project / "specs")
         subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-        for typed in COMMANDS:
-            console.print(Text.assemble(("$ ", "bold green"), (typed, "bold")), no_wrap=True)
-            for row in play(typed, project):
-                console.print(row, no_wrap=True, overflow="crop")
-            console.print()
-    svg = console.export_svg(title="monkey", unique_id="run")
-    (ROOT / "docs" / "run.svg").write_text(FONT.sub("", svg))
+        for name, commands in TYPED.items():
+            (ROOT / "docs" / f"{name}.svg").write_text(record_commands(name, commands, project))
+
+
+def record_commands(name: str, commands: list[str], project: Path) -> str:
+    """Run the commands one after another, each on a screen of its own, and return what was seen, as SVG."""
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    for typed in commands:
+        console.print(Text.assemble(("$ ", "bold green"), (typed, "bold")), no_wrap=True)
+        for row in play(typed, project):
+            console.print(row, no_wrap=True, overflow="crop")
+        console.print()
+    return FONT.sub("", console.export_svg(title="monkey", unique_id=name))
 
 
 def play(command: str, project: Path) -> list[Text]:

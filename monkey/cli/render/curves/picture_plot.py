@@ -53,11 +53,13 @@ def _make_figure() -> tuple[Any, Any]:
 
 
 def _draw_lines(axes: Any, plot: LinePlot) -> None:
-    for line in plot.lines:
+    for at, line in enumerate(plot.lines):
+        over = 3 - at / len(plot.lines)  # the best lie over the others; 2 is matplotlib's own
         if plot.joined:
-            axes.plot(line.x, line.y, linewidth=1.2, label=_plain(line.name), marker="." if len(line.x) == 1 else None)
+            mark = "." if len(line.x) == 1 else None
+            axes.plot(line.x, line.y, linewidth=1.2, label=_plain(line.name), marker=mark, zorder=over)
         else:
-            axes.plot(line.x, line.y, "o", markersize=4, alpha=0.6)
+            axes.plot(line.x, line.y, "o", markersize=4, alpha=0.6, zorder=over)
     axes.set_title(_plain(plot.title))
     axes.set_xlabel(_plain(plot.x_name))
     axes.grid(alpha=0.3)

@@ -39,11 +39,11 @@ def draw_lines(plot: LinePlot, to: Terminal) -> list[str]:
     if plot.ticks:
         plt.xticks(list(plot.ticks), [flatten_text(text) for text in plot.ticks.values()])
     named = []
-    for at, line in enumerate(plot.lines):
+    for at, line in reversed(list(enumerate(plot.lines))):  # the best are drawn last: over the others
         mark, colour = _choose_mark(plot, at, to), _COLOURS[at % len(_COLOURS)] if to.colour else None
         (plt.plot if plot.joined else plt.scatter)(line.x, line.y, marker=mark, color=colour)
         sample = "━━" if mark == "braille" else mark * 2
-        named.append(f"  {plt.colorize(sample, colour) if colour else sample} {flatten_text(line.name)}")
+        named.insert(0, f"  {plt.colorize(sample, colour) if colour else sample} {flatten_text(line.name)}")
     drawn = plt.build() if to.colour else plt.uncolorize(plt.build())
     lines = [line.rstrip() for line in (drawn.translate(_PLAIN) if to.ascii else drawn).splitlines()]
     # Not plotext's own legend, which lies over the beginning of curves.

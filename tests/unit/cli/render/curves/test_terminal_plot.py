@@ -43,6 +43,14 @@ def test_a_rising_curve_rises_and_a_gap_is_left_out() -> None:
     assert lines[-1] == "  ** a"
 
 
+@pytest.mark.needs("plotext")
+def test_the_first_curve_lies_over_those_after_it_and_is_named_first() -> None:
+    over = LinePlot("loss", "step", [PlotLine("best", STEPS, STEPS), PlotLine("worse", STEPS, STEPS)])
+    *drawn, first, second = draw_lines(over, Terminal(60, ascii=True))
+    assert (first, second) == ("  ** best", "  oo worse")
+    assert any("*" in line for line in drawn) and not any("o" in line for line in drawn[1:-1])
+
+
 def test_a_heat_map_needs_no_library() -> None:
     jobs = grid(lr=[1, 2], kind=["x", "y"])
     plot = make_parallel_plot(made(jobs, accs(0.1, 0.2, 0.3, 0.4)), "acc")
