@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+#: `compare`: HEAD is worse than BASE.
+REGRESSION = 2
 #: `apply --expect`: the plan is another one than the one that was agreed to; nothing was applied.
 UNEXPECTED_PLAN = 3
 #: What is returned where a signal ended us, as shells do.

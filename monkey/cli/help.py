@@ -23,6 +23,7 @@ VERBS = {
         "history": "Show what was done to a sweep, by whom.",
         "logs": "Show the logs of jobs; -f follows.",
         "results": "Show jobs with their metrics, best first.",
+        "compare": "Compare two sweeps or revisions; fail if worse.",
         "metrics": "Show the curves of what jobs logged.",
         "plot": "Draw curves and results in the terminal, or a file.",
         "web": "Show sweeps, curves and logs in a browser.",

@@ -99,7 +99,7 @@ def tabulate_groups(
         cells = [text(made.parameters[name]) if name in made.parameters else "" for made in groups]
         columns.append(ResultColumn(name, cells, _is_numeric(results.table.columns[name])))
     for i, name in enumerate(metrics):
-        spreads = [_spread(made.metrics.get(name)) for made in groups]
+        spreads = [format_spread(made.metrics.get(name)) for made in groups]
         columns.append(ResultColumn(name, spreads, True, leaves=_METRIC_LEAVES + i if i else 0))
     first = metrics[0] if metrics else ""
     columns.append(ResultColumn("n", [_n(made, first) for made in groups], True))
@@ -111,6 +111,22 @@ def format_number(value: float) -> str:
     if isinstance(value, int):
         return str(value) if abs(value) < _WHOLE else f"{Decimal(value):.4e}"
     return f"{value:.5g}"
+
+
+def format_spread(spread: MetricSpread | None) -> str:
+    """Return mean ± half of the interval; the mean alone where there is none, "" without a spread."""
+    if spread is None:
+        return ""
+    half = spread.ci95
+    if half is None:
+        return format_number(spread.mean)
+    if half == 0 or not isfinite(half):
+        return f"{format_number(spread.mean)} ± {half:g}"
+    # The interval to two digits, the mean to the same place: more would be noise.
+    places = 1 - floor(log10(half))
+    if not 0 <= places <= 8 or abs(spread.mean) >= 1e9:
+        return f"{format_number(spread.mean)} ± {format_number(float(f'{half:.2g}'))}"
+    return f"{spread.mean:.{places}f} ± {half:.{places}f}"
 
 
 def make_value_format(values: Sequence[ParameterValue]) -> Callable[[ParameterValue], str]:
@@ -174,21 +190,6 @@ def _use(value: float | None, name: str) -> str:
     if value is None:
         return ""
     return f"{value / 1e9:.2f}" if name.endswith("_bytes") else f"{value:.3g}"
-
-
-def _spread(spread: MetricSpread | None) -> str:
-    if spread is None:
-        return ""
-    half = spread.ci95
-    if half is None:
-        return format_number(spread.mean)
-    if half == 0 or not isfinite(half):
-        return f"{format_number(spread.mean)} ± {half:g}"
-    # The interval to two digits, the mean to the same place: more would be noise.
-    places = 1 - floor(log10(half))
-    if not 0 <= places <= 8 or abs(spread.mean) >= 1e9:
-        return f"{format_number(spread.mean)} ± {format_number(float(f'{half:.2g}'))}"
-    return f"{spread.mean:.{places}f} ± {half:.{places}f}"
 
 
 def _n(made: ResultGroup, metric: str) -> str:

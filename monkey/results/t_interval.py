@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import cos, pi, sin, sqrt, tan
+from math import atan, cos, pi, sin, sqrt, tan
 from statistics import NormalDist
 
 #: How sure an interval is.
@@ -29,6 +29,12 @@ def find_t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
         else:
             high = middle
     return tan(high) * sqrt(freedom)
+
+
+def compute_t_tail(t: float, freedom: int) -> float:
+    """Return the probability of T >= t, where T has so many degrees of freedom: right to about 15 decimal places."""
+    inside = min(1.0, _compute_probability(atan(abs(t) / sqrt(freedom)), freedom))
+    return (1 - inside) / 2 if t >= 0 else (1 + inside) / 2
 
 
 def _compute_probability(angle: float, freedom: int) -> float:

@@ -40,7 +40,7 @@ def format_results(
         if not results.counts[at]
     }
     left = len(results.order) - len(places)
-    return _lines(made, to, colours, [_say_more(left, more)] if left else [], whole=everything)
+    return lay_out_results(made, to, colours, [_say_more(left, more)] if left else [], whole=everything)
 
 
 def format_groups(
@@ -55,7 +55,7 @@ def format_groups(
     """Return a line a group, best mean first."""
     made = tabulate_groups(groups[:top], names, results, everything=everything)
     left = len(groups) - len(groups[:top])
-    return _lines(made, to, {}, [_say_more(left)] if left else [], whole=everything, note=INTERVAL)
+    return lay_out_results(made, to, {}, [_say_more(left)] if left else [], whole=everything, note=INTERVAL)
 
 
 def format_importance(rows: Sequence[ParameterImportance], to: Terminal) -> list[str]:
@@ -73,10 +73,20 @@ def _say_more(left: int, how: str = "") -> str:
     return format_plural(left, "more row") + (f" ({how})" if how else "")
 
 
-def _lines(
-    made: ResultTable, to: Terminal, colours: dict[int, str], below: list[str], *, whole: bool, note: str = ""
+def lay_out_results(
+    made: ResultTable,
+    to: Terminal,
+    colours: dict[int, str],
+    below: list[str],
+    *,
+    whole: bool,
+    note: str = "",
+    full: str = "--csv",
 ) -> list[str]:
-    """Lay the table out; `whole`: with all columns, if need be a line a cell. `below`, `note`: what is said below."""
+    """Lay the table out; `whole`: with all columns, if need be a line a cell. `below`, `note`: what is said below.
+
+    `full`: the option that shows also what there is no room for.
+    """
     columns, gone = (made.columns, []) if whole else select_columns(made.columns, to.width)
     lines = lay_out_columns(
         [column.name for column in columns],
@@ -87,7 +97,7 @@ def _lines(
     )
     below = [*below, made.left_out] if made.left_out else below
     if gone:
-        below = [*below, f"no room for {', '.join(gone)} (--csv has all)"]
+        below = [*below, f"no room for {', '.join(gone)} ({full} has all)"]
     said = [note] if note and any("±" in cell for column in columns for cell in column.cells) else []
     said += [f"… {'; '.join(below)}"] if below else []
     said = [part for line in said for part in (wrap(flatten_text(line), to.width) if to.width else [line])]

@@ -137,11 +137,16 @@ def _format_axis(name: str, column: ParameterColumn, axis: Sequence[int]) -> str
         return ""
     if len(axis) == 1:
         return f"{name}={format_value(values[0])}"
-    if name.rpartition(".")[2].lower() in _REPLICATE_NAMES and not unset:
+    if is_replicate(name) and not unset:
         return f"{len(values):,} {_plural(name)}"
     if len(axis) <= _MAX_LISTED_VALUES:
         return f"{name}{{{','.join([*map(format_value, values), *(['unset'] * unset)])}}}"
     return f"{name}{{{_format_range(values)}{', unset' if unset else ''}, {len(axis):,} values}}"
+
+
+def is_replicate(name: str) -> bool:
+    """Return whether a parameter only repeats a configuration, by its name: `seed`, `data.fold`."""
+    return name.rpartition(".")[2].lower() in _REPLICATE_NAMES
 
 
 def _plural(name: str) -> str:
