@@ -27,6 +27,7 @@ VERBS = {
         "metrics": "Show the curves of what jobs logged.",
         "plot": "Draw curves and results in the terminal, or a file.",
         "web": "Show sweeps, curves and logs in a browser.",
+        "report": "Write sweeps and curves to one HTML file.",
         "fetch": "Download the outputs of jobs.",
         "notify": "Post results and statuses to the forge, from CI.",
         "verify": "Check that the store holds what was recorded.",

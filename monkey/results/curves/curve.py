@@ -57,7 +57,8 @@ def select_points(values: Sequence[float], points: int = POINTS) -> list[int]:
         start, end = 1 + stretch * (count - 2) // stretches, 1 + (stretch + 1) * (count - 2) // stretches
         finite = [at for at in range(start, end) if is_finite(values[at])]
         if finite:
-            chosen |= {min(finite, key=values.__getitem__), max(finite, key=values.__getitem__)}
+            # Of equal values the first and the last: a plateau keeps its ends, and a curve its number of points.
+            chosen |= {min(finite, key=values.__getitem__), max(reversed(finite), key=values.__getitem__)}
         else:
             chosen.add(start)
     return sorted(chosen)

@@ -1,4 +1,7 @@
 // Asking the server: the token of the link becomes a cookie and a key; then JSON, and a stream of version numbers.
+// In a report, what was kept answers in its place.
+
+import { findAnswer, inReport } from "./report.js";
 
 const KEY = "monkey-key";
 let key = localStorage.getItem(KEY) || "";
@@ -20,7 +23,7 @@ async function answer(response) {
 /** Exchange the token of the fragment, and take it out of the address. */
 export async function logIn() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!token) return;
+  if (!token || inReport) return;
   history.replaceState(null, "", location.pathname + location.search);
   const found = await answer(await fetch("api/login", post({ token })));
   key = found.key;
@@ -33,7 +36,12 @@ function post(body) {
 }
 
 export async function get(path, signal) {
+  if (inReport) return (await findAnswer(path)) ?? missing();
   return answer(await fetch(`api/${path}`, { headers: { "X-Monkey-Key": key }, signal }));
+}
+
+function missing() {
+  throw new Refused(404, { error: "this report does not have that", hint: "`monkey web` shows the whole project, live" });
 }
 
 export async function order(name, body) {
@@ -44,6 +52,7 @@ export const part = encodeURIComponent;
 
 /** Call `told` with each event while the page is seen; a page that nobody sees asks for nothing. */
 export function follow(told) {
+  if (inReport) return told({ version: 1 });
   let stop = new AbortController();
   const run = async () => {
     if (document.hidden) return;

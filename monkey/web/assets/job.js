@@ -6,6 +6,7 @@ import { readSteps } from "./curves.js";
 import { ago, bytes, duration, number, value as show } from "./format.js";
 import { html, useMemo, useState } from "./htm.js";
 import { Log } from "./log.js";
+import { inReport } from "./report.js";
 import { Link, State, Trouble, useLive, useLoaded, useView } from "./view.js";
 
 export function JobPage({ sweep, job }) {
@@ -138,7 +139,7 @@ function Attempts({ one }) {
     <table class="plain">
       <thead><tr><th scope="col">no.</th><th scope="col">machine</th><th scope="col" class="right">ran</th><th scope="col">ended</th><th scope="col">how</th></tr></thead>
       <tbody>${one.attempts.map((each) => html`<tr key=${each.number}>
-        <td><button type="button" class="link" onClick=${() => go({ ...query, attempt: each.number }, { replace: true })} aria-label=${`Log of attempt ${each.number}`}>${each.number}</button></td>
+        <td>${inReport ? each.number : html`<button type="button" class="link" onClick=${() => go({ ...query, attempt: each.number }, { replace: true })} aria-label=${`Log of attempt ${each.number}`}>${each.number}</button>`}</td>
         <td>${each.agent.split("/")[1] || each.agent}</td><td class="right">${duration(each.seconds)}</td><td>${ago(each.ended)}</td><td>${[each.outcome, each.reason].filter(Boolean).join(": ") || "not ended"}</td></tr>`)}</tbody>
     </table>
   </section>`;

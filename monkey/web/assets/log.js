@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { plain } from "./format.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./htm.js";
+import { inReport } from "./report.js";
 import { useLive, useView } from "./view.js";
 
 const MOST = 1 << 20;
@@ -42,6 +43,7 @@ export function Log({ one, place }) {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     setFollow(scrollHeight - scrollTop - clientHeight < 30);
   };
+  if (inReport && !one.log_tail.length) return null;
   return html`<section class="card" aria-labelledby="log">
     <div class="line tools">
       <h2 id="log">Log</h2>

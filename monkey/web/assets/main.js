@@ -4,17 +4,21 @@ import { follow, get, logIn } from "./api.js";
 import { html, render, useCallback, useEffect, useState } from "./htm.js";
 import { JobPage } from "./job.js";
 import { Machines } from "./machines.js";
+import { inReport } from "./report.js";
 import { SweepPage } from "./sweep.js";
 import { Sweeps } from "./sweeps.js";
-import { Live, View } from "./view.js";
+import { Live, View, when } from "./view.js";
+
+// A browser may refuse to change the query of a file's address; it never refuses to change the fragment.
+const [MARK, PART] = inReport ? ["#", "hash"] : ["?", "search"];
 
 function readAddress() {
-  return Object.fromEntries(new URLSearchParams(location.search));
+  return Object.fromEntries(new URLSearchParams(location[PART].slice(1)));
 }
 
 function spell(query) {
   const kept = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null);
-  return `${location.pathname}${kept.length ? `?${new URLSearchParams(kept)}` : ""}`;
+  return `${location.pathname}${kept.length ? MARK + new URLSearchParams(kept) : ""}`;
 }
 
 const scheme = localStorage.getItem("monkey-scheme");
@@ -44,13 +48,14 @@ function App() {
       (found) => {
         setProject(found);
         setRefusal(null);
+        if (inReport && found.sweeps.length === 1 && !location.hash) go({ sweep: found.sweeps[0].name }, { replace: true });
       },
       (error) => error.status === 401 && setRefusal(error),
     );
   }, [ready, live.version, live.refused]);
   const go = useCallback((next, { replace = false } = {}) => {
     const wanted = spell(next);
-    if (wanted !== location.pathname + location.search) history[replace ? "replaceState" : "pushState"](null, "", wanted);
+    if (wanted !== location.pathname + location[PART]) history[replace ? "replaceState" : "pushState"](null, "", wanted);
     setQuery(next);
     if (!replace) scrollTo(0, 0);
   }, []);
@@ -74,7 +79,7 @@ function App() {
           <nav aria-label="Views">
             <a class="brand" href=${spell({})} onClick=${(event) => step(event, () => go({}))}>${name}</a>
             <a href=${spell({})} aria-current=${!query.view && !query.sweep ? "page" : undefined} onClick=${(event) => step(event, () => go({}))}>Sweeps</a>
-            <a href=${spell({ view: "machines" })} aria-current=${query.view === "machines" ? "page" : undefined} onClick=${(event) => step(event, () => go({ view: "machines" }))}>Machines</a>
+            ${!inReport && html`<a href=${spell({ view: "machines" })} aria-current=${query.view === "machines" ? "page" : undefined} onClick=${(event) => step(event, () => go({ view: "machines" }))}>Machines</a>`}
           </nav>
           <${Pulse} live=${live} project=${project} />
           <button type="button" class="quiet" onClick=${turn} aria-label="Light or dark">◐</button>
@@ -100,6 +105,7 @@ function page(query, project) {
 }
 
 function Pulse({ live, project }) {
+  if (inReport) return html`<span class="pulse kept"><span class="words">report${project?.newest ? ` · newest result ${when(1000 * project.newest)}` : ""}</span></span>`;
   const [kind, text] = live.lost
     ? ["lost", "the server does not answer"]
     : live.trouble

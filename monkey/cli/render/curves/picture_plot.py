@@ -26,7 +26,10 @@ _SIZE, _DPI = (8.0, 4.8), 150
 def check_picture_path(path: Path) -> None:
     """Raise MonkeyError unless the file's name says what to write."""
     if path.suffix.lower() not in ENDINGS:
-        raise MonkeyError(f"-o {str(path)!r}: expected a name that ends in {' or '.join(ENDINGS)}")
+        hint = (
+            "`monkey report SWEEP -o FILE.html` writes a page with curves" if path.suffix.lower() == ".html" else None
+        )
+        raise MonkeyError(f"-o {str(path)!r}: expected a name that ends in {' or '.join(ENDINGS)}", hint=hint)
 
 
 def write_picture(plot: LinePlot | ParallelPlot, path: Path) -> None:
