@@ -44,7 +44,7 @@ def open_browser() -> Iterator[Browser]:
 def open_tab(browser: Browser, link: str, allowed: str = "none", **about: Any) -> Iterator[Page]:
     """Open a link in a tab of a browser without cookies; fails for a foreign request, and for anything in its console.
 
-    `allowed`: what messages in the console may have in them.
+    `link`: of a server, or of a report's file. `allowed`: what messages in the console may have in them.
     """
     context = browser.new_context(**about)
     context.set_default_timeout(PATIENCE)
@@ -55,7 +55,8 @@ def open_tab(browser: Browser, link: str, allowed: str = "none", **about: Any) -
     tab.on("request", lambda request: asked.add(request.url.split("/", 3)[2]))
     try:
         tab.goto(link)
-        tab.locator(".pulse.live").wait_for()  # the token is exchanged, and the stream is open
+        # Of a server, the token is exchanged, and the stream is open; a report has unpacked what it holds.
+        tab.locator(".pulse.live, .pulse.kept").wait_for()
         yield tab
     except BaseException as error:
         error.add_note(f"the page shows: {tab.locator('body').inner_text()[:2000]}\nconsole: {said}")

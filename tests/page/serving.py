@@ -1,10 +1,11 @@
-"""A page that is served in a thread of its own: Playwright's loop has the test's."""
+"""A page that is served, or a report that is written, in a thread of its own: Playwright's loop has the test's."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from monkey.protocol.layout import spell_number
 from monkey.protocol.record.shipment import METRICS
 from monkey.web.page_guard import PageGuard
 from monkey.web.page_server import serve_page
+from monkey.web.report.report_data import ReportData, gather_report
+from monkey.web.report.report_file import build_report
 from tests.unit.apply.small_project import Pen, apply, opened, write_project
 
 #: Plays what happened to the sweep before anybody looks.
@@ -58,6 +61,23 @@ def served(root: Path, spec: str, scene: Scene) -> Iterator[str]:
         thread.join()
 
 
+def write_report(root: Path, spec: str, scene: Scene) -> str:
+    """Apply a spec, play the scene, and write its report; gives the address of the file."""
+
+    async def main() -> ReportData:
+        write_project(root, spec)
+        async with opened(root) as world:
+            jobs = (await apply(world)).wanted[0].desired.table.ids
+            await scene(world, Pen(world), list(jobs))
+            return await gather_report(world, ["small"])
+
+    with ThreadPoolExecutor(1) as thread:
+        data = thread.submit(asyncio.run, main()).result()
+    file = root / "a report.html"
+    file.write_bytes(build_report(data))
+    return file.as_uri()
+
+
 def play_ends(curves: int = 0, points: int = 0) -> Scene:
     """Return a scene in which all jobs have succeeded, and the first `curves` of them have logged so many points."""
 
@@ -87,6 +107,11 @@ async def end_all(world: World, jobs: list[str], agent: str = "local/pen/1") -> 
         await world.at.put(world.keys.segment(agent, number), block.encode())
 
 
+def make_value(place: int, step: int) -> float:
+    """Return the loss that the job at a place logged at a step."""
+    return 1 / (1 + step / (1 + place)) + step * place % 7 / 50
+
+
 async def log_curves(world: World, jobs: list[str], points: int) -> None:
     """Keep a file of metrics of the first attempt of each job, and the job's log, which says that there was one."""
     for place, job in enumerate(jobs):
@@ -94,8 +119,5 @@ async def log_curves(world: World, jobs: list[str], points: int) -> None:
         entries = [Claim("local/pen/1", 1, 1, "small").encode(), end.encode()]
         for k, data in enumerate(entries, 1):
             await world.at.put(world.keys.job_log(job) + spell_number(k), data)
-        lines = (
-            f'{{"t":1.0,"step":{step},"m":{{"loss":{1 / (1 + step / (1 + place)) + step * place % 7 / 50:.6f}}}}}\n'
-            for step in range(points)
-        )
+        lines = (f'{{"t":1.0,"step":{step},"m":{{"loss":{make_value(place, step):.6f}}}}}\n' for step in range(points))
         await world.at.put(f"{world.keys.out(job, 1)}{METRICS}0.jsonl", "".join(lines).encode())

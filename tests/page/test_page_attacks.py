@@ -14,7 +14,7 @@ from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.record.shipment import METRICS
 from tests.browser import open_tab
 from tests.fuzz.corpus import ESCAPE
-from tests.page.serving import served
+from tests.page.serving import served, write_report
 from tests.unit.apply.small_project import Pen
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ env: {{EVIL: {json.dumps(HOSTILE[0])}}}
 metric: {{name: {json.dumps(HOSTILE[2])}}}
 """
 #: What a page of ours never has, wherever it comes from.
-FOREIGN = (
-    "iframe, object, embed, img, svg script, form[action], base, meta[http-equiv], #app script, #app style, #app link"
-)
+FOREIGN = "iframe, object, embed, img, svg script, form[action], base, body meta, #app script, #app style, #app link"
 
 
 async def be_hostile(world: World, pen: Pen, jobs: list[str]) -> None:
@@ -71,11 +69,11 @@ async def be_hostile(world: World, pen: Pen, jobs: list[str]) -> None:
     await cancel_sweep(world, "small", HOSTILE[0])
 
 
-def check_page(tab: Page) -> None:
+def check_page(tab: Page, scheme: str = "http:") -> None:
     assert tab.evaluate("() => window.pwned") is None
     assert tab.locator(FOREIGN).count() == 0
     links = tab.evaluate("() => [...document.querySelectorAll('a')].map((one) => one.protocol)")
-    assert set(links) == {"http:"}
+    assert set(links) == {scheme}
     assert tab.evaluate("() => Object.keys(Object.prototype).length + Object.keys({}).length") == 0
 
 
@@ -108,3 +106,26 @@ def test_forty_hostile_strings_are_only_text(browser: Browser, tmp_path: Path) -
             tab.goto(f"{link.partition('#')[0]}?{text}")
             tab.locator("main").get_by_text(HOSTILE[2]).first.wait_for(state="attached")
             check_page(tab)
+
+
+def test_forty_hostile_strings_are_only_text_in_a_report(browser: Browser, tmp_path: Path) -> None:
+    link = write_report(tmp_path, SPEC, be_hostile)
+    with open_tab(browser, link, offline=True) as tab:
+        assert tab.evaluate("() => document.querySelectorAll('script, style, link, meta').length") == 10
+        tab.get_by_text(HOSTILE[0]).first.wait_for()
+        tab.locator(".failures").wait_for()
+        for text in ("columns=all&top=1000", "sort=p:constructor", "metric=__proto__", f"where={HOSTILE[0]}"):
+            tab.evaluate("(text) => { location.hash = text }", f"sweep=small&{text}")
+            tab.locator("h2", has_text="Jobs").wait_for()
+            check_page(tab, "file:")
+        tab.evaluate("() => { location.hash = 'sweep=small&columns=all' }")
+        ids = tab.locator("tbody tr[aria-rowindex] a code").all_inner_texts()
+        for job in ids[:4]:
+            tab.evaluate("(text) => { location.hash = text }", f"sweep=small&job={job}&against={ids[-1]}")
+            tab.locator("h1", has_text=job).wait_for()
+            tab.locator(".difference").wait_for()
+            check_page(tab, "file:")
+        for text in (f"sweep={HOSTILE[0]}", f"sweep=small&job={HOSTILE[2]}", "sweep=__proto__&job=constructor"):
+            tab.evaluate("(text) => { location.hash = text }", text)
+            tab.get_by_text("this report does not have that").first.wait_for()
+            check_page(tab, "file:")

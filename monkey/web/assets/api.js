@@ -4,7 +4,7 @@
 import { findAnswer, inReport } from "./report.js";
 
 const KEY = "monkey-key";
-let key = localStorage.getItem(KEY) || "";
+let key = inReport ? "" : localStorage.getItem(KEY) || "";
 
 export class Refused extends Error {
   constructor(status, body) {

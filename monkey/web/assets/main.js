@@ -21,7 +21,9 @@ function spell(query) {
   return `${location.pathname}${kept.length ? MARK + new URLSearchParams(kept) : ""}`;
 }
 
-const scheme = localStorage.getItem("monkey-scheme");
+// All files of a machine have one storage, and in a frame that trusts no file there is none: a report keeps nothing.
+const storage = inReport ? {} : localStorage;
+const scheme = storage["monkey-scheme"];
 if (scheme) document.documentElement.dataset.scheme = scheme;
 
 function App() {
@@ -62,7 +64,7 @@ function App() {
   const turn = () => {
     const shown = getComputedStyle(document.documentElement).colorScheme === "dark" || (!document.documentElement.dataset.scheme && matchMedia("(prefers-color-scheme: dark)").matches);
     document.documentElement.dataset.scheme = shown ? "light" : "dark";
-    localStorage.setItem("monkey-scheme", document.documentElement.dataset.scheme);
+    storage["monkey-scheme"] = document.documentElement.dataset.scheme;
     setPainted(painted + 1);
   };
   const name = project?.project || "monkey";

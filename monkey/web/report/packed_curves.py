@@ -16,7 +16,7 @@ _DIGITS = 5
 _CLOSE_DIGITS, _CLOSE = 7, 0.01
 
 
-def choose_points(curves: int) -> int:
+def limit_points(curves: int) -> int:
     """Return how many points each of so many curves keeps, at most: few curves keep more."""
     return max(_LEAST, min(_MOST, _TOTAL // max(curves, 1)))
 

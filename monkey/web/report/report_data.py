@@ -17,7 +17,7 @@ from monkey.web.curve_cache import CurveCache, DrawnCurve
 from monkey.web.job_data import serialize_job_page
 from monkey.web.live_store import LiveStore
 from monkey.web.page_data import serialize_failure_kinds, serialize_progress, serialize_project
-from monkey.web.report.packed_curves import choose_points, pack_curves
+from monkey.web.report.packed_curves import limit_points, pack_curves
 from monkey.web.sweep_table import SweepTable
 
 #: Metrics of one job whose curves are kept.
@@ -50,7 +50,7 @@ async def gather_report(world: World, sweeps: Iterable[str]) -> ReportData:
     snapshot = await live.snapshot()
     views = {name: find_sweep(snapshot, name) for name in sweeps}
     counted = sum(len(row.metrics) for name in views for row in live.tables[name].read_all())
-    found = ReportData(points=choose_points(counted))
+    found = ReportData(points=limit_points(counted))
     project = serialize_project(live, snapshot, read_only=True)
     for view in views.values():
         await _add_sweep(found, live, view)
