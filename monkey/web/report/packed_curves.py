@@ -13,7 +13,7 @@ _TOTAL, _LEAST, _MOST = 300_000, 100, 600
 #: Digits of a value: as many as the page shows beside the pointer.
 _DIGITS = 5
 #: Digits where values are close together: where all differ by less than this share of the greatest.
-_CLOSE_DIGITS, _CLOSE = 7, 0.01
+_CLOSE_DIGITS, _CLOSE = 7, 0.1
 
 
 def limit_points(curves: int) -> int:

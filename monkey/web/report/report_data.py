@@ -22,6 +22,8 @@ from monkey.web.sweep_table import SweepTable
 
 #: Metrics of one job whose curves are kept.
 _METRICS = 200
+#: Digits of a hash that the page shows.
+_SHOWN = 12
 
 
 @dataclass
@@ -74,14 +76,21 @@ async def _add_sweep(found: ReportData, live: LiveStore, view: SweepView) -> Non
             curves = (await cache.read(view, job)).curves
         except (CorruptObject, KeyMissing) as exc:
             found.troubles.append(f"job {job}: no curves: {exc.message}")
-        # From its start a page counts the seconds until now; a report has no now.
-        read[job] = {**page, "started": None}, {metric: curves[metric] for metric in sorted(curves)[:_METRICS]}
+        read[job] = _shorten_page(page), {metric: curves[metric] for metric in sorted(curves)[:_METRICS]}
 
     jobs = list(view.ids)
     await run_in_lanes(jobs, read_job, READERS)
     found.answers |= {f"job/{name}/{job}": read[job][0] for job in jobs}
     found.curves[name] = pack_curves({job: read[job][1] for job in jobs if read[job][1]}, found.points)
     found.jobs += len(jobs)
+
+
+def _shorten_page(page: dict[str, Any]) -> dict[str, Any]:
+    """Return a job's page without what a report does not show: the table has the metrics, and no hash is whole."""
+    told = {name: value for name, value in page.items() if name != "metrics"}
+    outputs = [{**one, "sha256": str(one["sha256"])[:_SHOWN]} for one in page["outputs"]]
+    # From its start a page counts the seconds until now; a report has no now.
+    return {**told, "outputs": outputs, "started": None}
 
 
 def _serialize_sweep(view: SweepView, table: SweepTable) -> dict[str, Any]:

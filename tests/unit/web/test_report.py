@@ -74,7 +74,8 @@ async def play(pen: Pen, jobs: list[str]) -> None:
     k = await pen.begin(jobs[0])
     lines = "".join(f'{{"t":1,"step":{3 * step},"m":{{"loss":{1 / (1 + step)}}}}}\n' for step in range(2000))
     await pen.world.at.put(f"{pen.world.keys.out(jobs[0], k)}{METRICS}0.jsonl", lines.encode())
-    await pen.end(jobs[0], metrics={"loss": {"last": 0.0005, "min": 0.0005, "max": 1.0, "count": 2000, "step": 5997}})
+    loss = {"last": 0.0005, "min": 0.0005, "max": 1.0, "count": 2000, "step": 5997}
+    await pen.end(jobs[0], metrics={"loss": loss}, outputs={"model.txt": "ab" * 32})
     await pen.begin(jobs[2])
     await pen.end(jobs[2], ClaimEnd.FAILED, reason=EVIL, exit_code=1, log_tail=["first", EVIL])
     await pen.begin(jobs[1])
@@ -92,7 +93,12 @@ def test_it_has_the_server_s_answers_and_the_same_bytes_again(tmp_path: Path) ->
             assert told["answers"]["sweep/small"]["metrics"] == shown["metrics"]
             assert told["answers"]["failures/small"] == await page.get("failures/small")
             for job in page.jobs:
-                assert told["answers"][f"job/small/{job}"] == {**await page.get(f"job/small/{job}"), "started": None}
+                shown = {**await page.get(f"job/small/{job}"), "started": None}
+                del shown["metrics"]  # the table has them
+                for output in shown["outputs"]:
+                    output["sha256"] = output["sha256"][:12]  # the page shows no more
+                assert told["answers"][f"job/small/{job}"] == shown
+            assert told["answers"][f"job/small/{page.jobs[0]}"]["outputs"][0]["path"] == "model.txt"
             project = await page.get("sweeps")
             assert told["answers"]["sweeps"]["sweeps"] == project["sweeps"]
             assert page.guard.token.encode() not in first and page.world.at.url not in json.dumps(
