@@ -52,7 +52,7 @@ def link(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def check_looks(tab: Page) -> None:
     for scheme in ("light", "dark"):
-        tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of the names that it takes
         assert not find_faults(tab)
 
 
