@@ -13,9 +13,6 @@ from monkey.errors import MonkeyError
 from monkey.web.report.report_data import gather_report
 from monkey.web.report.report_file import build_report
 
-#: Lines of what the store did not give.
-_TROUBLES = 5
-
 
 @click.command("report")
 @click.argument("sweeps", metavar="SWEEP…", nargs=-1, required=True, shell_complete=complete_sweep_names)
@@ -43,7 +40,3 @@ def report_command(sweeps: tuple[str, ...], output: Path) -> None:
     curves = f"{format_plural(data.count_curves(), 'curve')} of at most {data.points} points"
     size = f"{len(body) / 1e6:.1f} MB"
     click.echo(flatten_text(f"{output} written: {format_plural(data.jobs, 'job')}, {curves}, {size}."))
-    for line in data.troubles[:_TROUBLES]:
-        click.echo(f"warning: {flatten_text(line)}", err=True)
-    if len(data.troubles) > _TROUBLES:
-        click.echo(f"warning: {len(data.troubles) - _TROUBLES} more jobs without their curves", err=True)

@@ -10,7 +10,6 @@ from typing import Any
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
 from monkey.concurrency import run_in_lanes
-from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.status.store_snapshot import JobState, SweepView
 from monkey.results.curves.curve_reader import READERS
 from monkey.web.curve_cache import CurveCache, DrawnCurve
@@ -35,8 +34,6 @@ class ReportData:
     jobs: int = 0
     #: Points that each curve has at most.
     points: int = 0
-    #: What the store did not give, in lines.
-    troubles: list[str] = field(default_factory=list)
 
     def count_curves(self) -> int:
         """Return the number of curves of all sweeps."""
@@ -71,11 +68,7 @@ async def _add_sweep(found: ReportData, live: LiveStore, view: SweepView) -> Non
     cache, read = CurveCache(live), dict[str, tuple[dict[str, Any], Mapping[str, DrawnCurve]]]()
 
     async def read_job(job: str) -> None:
-        page, curves = await serialize_job_page(live.world, view, job), dict[str, DrawnCurve]()
-        try:
-            curves = (await cache.read(view, job)).curves
-        except (CorruptObject, KeyMissing) as exc:
-            found.troubles.append(f"job {job}: no curves: {exc.message}")
+        page, (curves, _) = await serialize_job_page(live.world, view, job), await cache.read(view, job)
         read[job] = _shorten_page(page), {metric: curves[metric] for metric in sorted(curves)[:_METRICS]}
 
     jobs = list(view.ids)
