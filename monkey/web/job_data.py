@@ -14,6 +14,7 @@ from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.status.store_snapshot import SweepView
 from monkey.spec.command.command import CommandError, compile_command
 from monkey.spec.job.job_table import ParameterValue
+from monkey.spec.project.grafana_links import make_grafana_link
 from monkey.web.sweep_table import STATES, make_row
 
 
@@ -45,6 +46,7 @@ async def serialize_job_page(world: World, view: SweepView, job: str) -> dict[st
             for path, sha in seen.outputs.items()
         ],
         "log_tail": seen.log_tail,
+        "dashboard": make_grafana_link(world.project.grafana, view.state.name, job, seen.started or 0.0),
         "attempts": _serialize_attempts(attempts),
         "facts": {"sha256": facts.sha256, "trouble": facts.trouble, **facts.facts} if facts else None,
         "configuration": _serialize_configuration(view, parameters),

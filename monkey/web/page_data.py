@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import Any
 
 from monkey.apply.watch.sweep_progress import count_unfinished, judge_counts
 from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot, SweepView
 from monkey.results.causes.failure_report import serialize_failures
+from monkey.spec.project.grafana_links import make_grafana_link
 from monkey.web.live_store import LiveStore
 from monkey.web.safe_json import make_json_number
 from monkey.web.sweep_table import SweepTable
@@ -21,7 +23,7 @@ _KINDS = 20
 def serialize_project(live: LiveStore, snapshot: StoreSnapshot, *, read_only: bool) -> dict[str, Any]:
     """Return the project: sweeps with their counts, and what needs attention."""
     found = [
-        serialize_progress(view, live.tables[name])
+        serialize_progress(view, live.tables[name], live.world.project.grafana)
         for name, view in snapshot.sweeps.items()
         if view.state.revision is not None and name in live.tables
     ]
@@ -37,13 +39,14 @@ def serialize_project(live: LiveStore, snapshot: StoreSnapshot, *, read_only: bo
     }
 
 
-def serialize_progress(view: SweepView, table: SweepTable) -> dict[str, Any]:
-    """Return how far a sweep is, and who applied it."""
+def serialize_progress(view: SweepView, table: SweepTable, grafana: str) -> dict[str, Any]:
+    """Return how far a sweep is, and who applied it; `grafana`: the URL of Grafana, or ""."""
     state, revision = view.state, view.state.revision
     assert revision is not None  # only sweeps with one have a table
     counts, rate = table.counts, table.pace.rate
     left = count_unfinished(counts)
     settings, git = revision.settings, revision.git or {}
+    since = datetime.fromisoformat(revision.at).timestamp() if revision.at else 0.0
     return {
         "name": state.name,
         "standing": str(judge_counts(counts)),
@@ -62,6 +65,7 @@ def serialize_progress(view: SweepView, table: SweepTable) -> dict[str, Any]:
         "author": revision.author,
         "source": revision.source,
         "commit": str(git.get("commit", ""))[:12],
+        "dashboard": make_grafana_link(grafana, state.name, since=since),
         "metric": settings.metric,
         "maximize": settings.maximize,
         "providers": settings.providers,

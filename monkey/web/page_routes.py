@@ -80,7 +80,7 @@ class PageRoutes:
         view, table = await self._live.find_sweep(request.match_info["sweep"])
         since = _read_number(request, "since", 0)
         rows = await self._live.compute(lambda: table.encode_rows(since))
-        body = encode_json(serialize_progress(view, table))[:-1] + b"," + rows[1:]
+        body = encode_json(serialize_progress(view, table, self._live.world.project.grafana))[:-1] + b"," + rows[1:]
         return web.Response(body=body, content_type="application/json")
 
     async def _show_failures(self, request: web.Request) -> Any:

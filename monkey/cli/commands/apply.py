@@ -27,6 +27,7 @@ from monkey.cli.commands.plan import (
     refuse_beside_preview,
 )
 from monkey.cli.exit_codes import INTERRUPTED, UNEXPECTED_PLAN
+from monkey.cli.links.page_link import print_page_link
 from monkey.cli.order_reports import print_order
 from monkey.cli.render.apply_outcome import format_detached
 from monkey.cli.render.plan_lines import format_plan
@@ -182,6 +183,7 @@ async def _finish(world: World, planned: PlanningResult, order: ApplyOrder, at_w
     names = [sweep.name for sweep in planned.plan.accepted]
     if not names:
         return 0
+    print_page_link(world, names)
     return await watch_to_end(world, names, looked, changed=planned.plan.changes)
 
 
@@ -195,6 +197,7 @@ async def _detach(world: World, planned: PlanningResult, names: Sequence[str]) -
 
         await set_first_statuses(world)
     click.echo("\n".join(format_detached(names)) if names else "Applied; nothing is left to run.")
+    print_page_link(world, names)
     return 0
 
 

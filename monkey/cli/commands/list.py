@@ -8,6 +8,7 @@ from monkey.apply.inspect.instances import list_instances
 from monkey.apply.world.fleets import count_living_agents
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
+from monkey.cli.links.page_link import print_page_link
 from monkey.cli.render.list_tables import (
     format_instances,
     format_jobs,
@@ -43,16 +44,17 @@ def list_command() -> None:
 def show_jobs(sweeps: tuple[str, ...], states: tuple[str, ...], as_json: bool) -> None:
     """List the jobs of SWEEPs (default: all sweeps) with their state and parameters."""
 
-    async def read(world: World) -> list[SweepView]:
+    async def read(world: World) -> tuple[World, list[SweepView]]:
         snapshot = await world.reader().read()
-        return [find_sweep(snapshot, name) for name in sweeps] or list(snapshot.sweeps.values())
+        return world, [find_sweep(snapshot, name) for name in sweeps] or list(snapshot.sweeps.values())
 
-    views = run_in_world(read)
+    world, views = run_in_world(read)
     # Outside of the event loop, where Ctrl-C ends whatever is being computed.
     if as_json:
         print_pieces(format_json_rows(serialize_jobs(views, states), dump_json))
     else:
         print_pieces(join_lines(format_jobs(views, states, detect_terminal())))
+        print_page_link(world, [view.state.name for view in views])
 
 
 @list_command.command("sweeps")
@@ -60,19 +62,19 @@ def show_jobs(sweeps: tuple[str, ...], states: tuple[str, ...], as_json: bool) -
 def show_sweeps(as_json: bool) -> None:
     """List the sweeps that were applied."""
 
-    async def show(world: World) -> str:
+    async def show(world: World) -> None:
         snapshot = await world.reader().read()
         views = [view for view in snapshot.sweeps.values() if view.state.revision is not None]
         for view in snapshot.sweeps.values():
             for line in view.state.skipped.lines:
                 click.echo(f"warning: {flatten_text(line)}", err=True)
-        return (
-            dump_json(serialize_sweeps(views), indent=2)
-            if as_json
-            else "\n".join(format_sweeps(views, detect_terminal()))
-        )
+        if as_json:
+            click.echo(dump_json(serialize_sweeps(views), indent=2))
+        else:
+            click.echo("\n".join(format_sweeps(views, detect_terminal())))
+            print_page_link(world)
 
-    click.echo(run_in_world(show))
+    run_in_world(show)
 
 
 @list_command.command("providers")

@@ -9,6 +9,7 @@ import click
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
+from monkey.cli.links.page_link import print_page_link
 from monkey.cli.render.status_lines import format_status, serialize_status
 from monkey.cli.session import complete_sweep_names, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
@@ -36,6 +37,7 @@ async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json
     if watch:
         from monkey.cli.watching import watch_to_end
 
+        print_page_link(world, [view.state.name for view in views])
         return await watch_to_end(world, [view.state.name for view in views])
     boots = await world.boots()
     syncs, unreadable = await read_sync_beats(world.at, world.keys)
@@ -45,4 +47,5 @@ async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json
     else:
         to = detect_terminal()
         click.echo("\n".join(format_status(world.at.url, snapshot, views, to, boots, world.rented, syncs)))
+        print_page_link(world, [view.state.name for view in views])
     return 0

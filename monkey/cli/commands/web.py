@@ -9,12 +9,13 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import click
 
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.apply.world.world import World
+from monkey.cli.links.page_link import PageLink, publish_page_link
 from monkey.cli.session import complete_sweep_names, project_file_option, run_in_world
 from monkey.errors import MonkeyError
 from monkey.web.page_guard import PageGuard
@@ -47,11 +48,13 @@ def web_command(what: str | None, no_browser: bool, port: int, base_url: str, to
 
 
 async def _serve(world: World, guard: PageGuard, what: str | None, port: int, *, browser: bool) -> int:
-    place = await _locate(world, what) if what else ""
+    sweep, job = await _locate(world, what) if what else ("", "")
     try:
         async with AsyncExitStack() as kept:
             address = await kept.enter_async_context(serve_page(world, guard, port))
-            link = f"{address}{place}#token={quote(guard.token, safe='')}"
+            page = PageLink(address, guard.token)
+            kept.enter_context(publish_page_link(world, page))
+            link = page.point(sweep, job)
             click.echo(link)
             click.echo("Ctrl-C ends it. The link is a key to this project: keep it to yourself.", err=True)
             if browser:
@@ -80,11 +83,10 @@ def write_redirect(link: str) -> Iterator[str]:
         yield file.as_uri()
 
 
-async def _locate(world: World, what: str) -> str:
-    """Return the query that opens a sweep or a job. Raises NotFound."""
+async def _locate(world: World, what: str) -> tuple[str, str]:
+    """Return a sweep and a job of it; "" for the job, if a sweep is named. Raises NotFound."""
     found = find_sweep_or_job(await world.reader().read(), what)
-    sweep = quote(found.view.state.name, safe="")
-    return f"?sweep={sweep}&job={found.job}" if found.job else f"?sweep={sweep}"
+    return found.view.state.name, found.job or ""
 
 
 def _read_token(file: Path) -> str:

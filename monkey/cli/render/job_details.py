@@ -36,6 +36,7 @@ from monkey.results.curves.curve import Curve
 from monkey.results.failure_kinds import find_last_line, group_failures, sign_failure
 from monkey.spec.command.command import CommandError, compile_command
 from monkey.spec.job.recipe import JobResources, SweepSettings
+from monkey.spec.project.grafana_links import make_grafana_link
 
 #: Settings that are times, and the one that is a size.
 _TIMES, _MEMORY = ("timeout", "grace", "checkpoint_every"), "resources.memory"
@@ -52,6 +53,7 @@ def format_job_details(
     to: Terminal,
     came_from: ResultFacts | None = None,
     curves: Mapping[str, Curve] | None = None,
+    grafana: str = "",
 ) -> list[str]:
     """Return a job: what it is, how it went, each attempt, what it measured and left, and what that came from."""
     revision, seen = view.state.revision, view.view(job)
@@ -72,6 +74,7 @@ def format_job_details(
         ("host", seen.host),
         ("time", format_elapsed(seen.seconds)),
         ("files", files if seen.attempt else ""),
+        ("dashboard", make_grafana_link(grafana, view.state.name, job, seen.started or 0.0)),
     ]
     lines = _facts(facts, to) + _part("attempts", format_attempts(found, seen, parse_applied(revision.at), to), to)
     lines += _part("usage", format_usage(seen.usage, revision.settings.resources), to)
@@ -118,7 +121,7 @@ def _metrics(metrics: dict[str, dict[str, Any]], curves: Mapping[str, Curve], to
     return add_sparklines(["METRIC", "LAST", *(name.upper() for name in names)], rows, drawn, inside)
 
 
-def format_sweep_details(view: SweepView, snapshot: StoreSnapshot, to: Terminal) -> list[str]:
+def format_sweep_details(view: SweepView, snapshot: StoreSnapshot, to: Terminal, grafana: str = "") -> list[str]:
     """Return a sweep: its newest revision, settings, code, and how far it is."""
     revision, counts = view.state.revision, view.counts
     assert revision is not None  # it was found
@@ -139,6 +142,7 @@ def format_sweep_details(view: SweepView, snapshot: StoreSnapshot, to: Terminal)
         ),
         ("settings", _settings(revision.settings)),
         ("queued on", ", ".join(waiting)),
+        ("dashboard", make_grafana_link(grafana, view.state.name, since=parse_applied(revision.at))),
         ("adopted", format_plural(len(revision.adopted), "result") if revision.adopted else ""),
     ]
     matrix = describe_jobs(revision.table, range(len(revision.table)))

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from monkey.spec.project.grafana_links import find_grafana_mistakes
 from monkey.spec.yaml.environment_names import is_system_variable
 from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, suggest_word
 from monkey.spec.yaml.units import parse_size
@@ -82,16 +83,19 @@ def find_metrics_mistakes(raw: Any) -> list[Mistake]:
         return [
             Mistake(path, f"expected a mapping with 'influxdb', found {describe_value(raw)}", f"influxdb: {_EXAMPLE}")
         ]
+    known = ("influxdb", "grafana")
     found = [
-        Mistake((*path, key), f"unknown key {key!r} of metrics", suggest_word(key, ["influxdb"], "keys"), on_key=True)
+        Mistake((*path, key), f"unknown key {key!r} of metrics", suggest_word(key, known, "keys"), on_key=True)
         for key in raw
-        if key != "influxdb"
+        if key not in known
     ]
+    if "grafana" in raw:
+        found += [mistake.under((*path, "grafana")) for mistake in find_grafana_mistakes(raw["grafana"])]
     said = raw.get("influxdb")
     if isinstance(said, dict):
         return found + [mistake.under((*path, "influxdb")) for mistake in _find_influx_mistakes(said)]
-    if "influxdb" in raw or not raw:
-        place = (*path, "influxdb") if raw else path
+    if "influxdb" in raw or not raw.keys() - set(known):
+        place = (*path, "influxdb") if "influxdb" in raw else path
         found.append(Mistake(place, f"expected a mapping with 'url', found {describe_value(said)}", _EXAMPLE))
     return found
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from monkey.spec.project import forge_settings, influx_settings, notify_channel, preview_limits, provider, store_url
+from monkey.spec.project import (
+    forge_settings,
+    grafana_links,
+    influx_settings,
+    notify_channel,
+    preview_limits,
+    provider,
+    store_url,
+)
 from monkey.spec.project.forge_settings import ForgeSettings
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.spec.project.notify_channel import NotifyChannel
@@ -43,6 +51,8 @@ class Project:
     providers: Mapping[str, Provider] = field(default_factory=lambda: {"local": Provider()})
     #: Where metrics are sent, besides the store.
     influx: InfluxSettings | None = None
+    #: The URL of the Grafana that shows them; "" for none.
+    grafana: str = ""
     #: Who is told when a sweep has ended, or does not continue.
     notify: tuple[NotifyChannel, ...] = ()
     #: The branch that specs are merged into, and applied from; "" for the one that the remote calls its own.
@@ -121,6 +131,7 @@ def _make_project(data: Mapping[str, Any], root: Path, name: str) -> Project:
         store,
         providers,
         influx_settings.parse_influx_settings(data.get("metrics")),
+        grafana_links.parse_grafana_url(data.get("metrics")),
         notify_channel.parse_notify_channels(data.get("notify")),
         data.get("git", {}).get("branch", ""),
         forge_settings.parse_forge_settings(data.get("forge")),

@@ -7,7 +7,7 @@ import { ago, bytes, duration, number, value as show } from "./format.js";
 import { html, useMemo, useState } from "./htm.js";
 import { Log } from "./log.js";
 import { inReport } from "./report.js";
-import { Link, State, Trouble, useLive, useLoaded, useView } from "./view.js";
+import { Dashboard, Link, State, Trouble, useLive, useLoaded, useView } from "./view.js";
 
 export function JobPage({ sweep, job }) {
   const { version } = useLive();
@@ -28,7 +28,7 @@ function Job({ one, place }) {
   const varying = Object.entries(one.configuration.parameters).filter(([name]) => one.varying.includes(name));
   return html`
     <header class="sweep-head">
-      <div class="line"><h1 class="mono">${one.job}</h1><${State} state=${one.state} /><span class="dim">${about.filter(Boolean).join(" · ")}</span></div>
+      <div class="line"><h1 class="mono">${one.job}</h1><${State} state=${one.state} /><span class="dim">${about.filter(Boolean).join(" · ")}<${Dashboard} url=${one.dashboard} /></span></div>
       ${one.reason && html`<p class="reason">${one.reason}</p>`}
       <p class="tags">${varying.map(([name, value]) => html`<span key=${name} class="tag"><span class="dim">${name}</span> ${show(value)}</span>`)}</p>
       <pre class="command" tabindex="0" aria-label="Command">${one.configuration.recipe.command}</pre>

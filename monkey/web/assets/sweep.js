@@ -7,7 +7,7 @@ import { html, useEffect, useMemo, useRef, useState } from "./htm.js";
 import { Orders } from "./orders.js";
 import { makeFilter, Rows } from "./rows.js";
 import { Table } from "./table.js";
-import { Bar, Link, Pace, standing, State, Trouble, useLive, useLoaded, useView, when } from "./view.js";
+import { Bar, Dashboard, Link, Pace, standing, State, Trouble, useLive, useLoaded, useView, when } from "./view.js";
 
 const METRICS = 4;
 
@@ -49,7 +49,7 @@ function Header({ one }) {
       <${Orders} one=${one} />
     </div>
     <${Bar} counts=${one.counts} jobs=${one.jobs} />
-    <p class="dim about">${about.filter(Boolean).join(" · ")}</p>
+    <p class="dim about">${about.filter(Boolean).join(" · ")}<${Dashboard} url=${one.dashboard} /></p>
   </header>`;
 }
 

@@ -23,6 +23,11 @@ export function Link({ to, children, ...rest }) {
   return html`<a href=${spell(to)} onClick=${click} ...${rest}>${children}</a>`;
 }
 
+/** A link to Grafana, if the project has one. */
+export function Dashboard({ url }) {
+  return url ? html` · <a href=${url} target="_blank" rel="noreferrer">Grafana</a>` : null;
+}
+
 /** Load with each version, one request after the other; returns [what came, the error]. */
 export function useLoaded(load, version, ...about) {
   const [found, setFound] = useState([null, null]);

@@ -1,0 +1,1 @@
+"""Links to the page of `monkey web` that verbs print."""
