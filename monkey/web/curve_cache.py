@@ -57,9 +57,7 @@ class CurveCache:
 
     def __init__(self, live: LiveStore) -> None:
         """Have read nothing yet."""
-        self._live = live
-        self._reader = CurveReader(live.world.at, live.world.keys)
-        self._read_at = -1
+        self._reader = CurveReader(live.world.at, live.world.keys, live.shipped)
         self._gate = asyncio.Semaphore(READERS)
         self._ended: OrderedDict[tuple[str, int], JobCurves] = OrderedDict()
         self._points = 0
@@ -73,9 +71,6 @@ class CurveCache:
             self._ended.move_to_end(key)
             return self._ended[key]
         async with self._gate:
-            if self._read_at != self._live.version:
-                self._read_at = self._live.version
-                self._reader.refresh()
             curves = await self._reader.read(owner) if seen.attempt else {}
         found = JobCurves({name: _draw(curve) for name, curve in curves.items()}, growing)
         if not growing and seen.ended is not None:

@@ -13,6 +13,7 @@ from monkey.apply.watch.watch_loop import announce_watcher
 from monkey.apply.world.lookup import find_sweep, make_not_found
 from monkey.apply.world.world import World
 from monkey.errors import MonkeyError
+from monkey.protocol.record.shipment_reading import ShippedFiles
 from monkey.protocol.status.store_snapshot import SnapshotReader, StoreSnapshot, SweepView
 from monkey.web.sweep_table import SweepTable
 
@@ -38,6 +39,8 @@ class LiveStore:
         #: Why the last reading failed; "" where it did not.
         self.trouble = ""
         self.tables: dict[str, SweepTable] = {}
+        #: Logs and curves of attempts at work.
+        self.shipped = ShippedFiles(world.at, world.keys, self.reader.ship)
         self._snapshot: StoreSnapshot | None = None
         #: What the newest reading brought, in short.
         self._brought: tuple[Any, ...] = ()
@@ -71,6 +74,7 @@ class LiveStore:
             self._snapshot, self._read_at, self._brought = snapshot, time.monotonic(), brought
         if not is_new:
             return
+        self.shipped.refresh(snapshot.at_work)
         async with self._changed:
             self.version += 1
             self._changed.notify_all()

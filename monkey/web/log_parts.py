@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from monkey.apply.inspect.attempt_records import find_attempt, find_owner, read_attempts
 from monkey.errors import KeyMissing
+from monkey.protocol.record.shipment import LOG
+from monkey.protocol.record.shipment_reading import TAIL_BYTES, ShippedFile
 from monkey.protocol.status.store_snapshot import JobState, SweepView
-from monkey.web.live_logs import TAIL_BYTES, LiveLogs
 from monkey.web.live_store import LiveStore
 
 
@@ -27,7 +28,7 @@ class LogPart(NamedTuple):
         return LogPart(data[: end or len(data)], start, self.growing)
 
 
-async def read_log_part(live: LiveStore, logs: LiveLogs, view: SweepView, job: str, attempt: int, at: int) -> LogPart:
+async def read_log_part(live: LiveStore, view: SweepView, job: str, attempt: int, at: int) -> LogPart:
     """Return the log of a job from byte `at` on, at most its last mebibyte; `attempt`: its number, 0 for the newest.
 
     Raises NotFound, StoreError.
@@ -40,13 +41,17 @@ async def read_log_part(live: LiveStore, logs: LiveLogs, view: SweepView, job: s
     if not k:
         return LogPart(b"", 0, growing=True)
     if k == seen.attempt and seen.state in (JobState.RUNNING, JobState.FROZEN):
-        tail = await logs.read(agent, owner, k)
-        return LogPart(bytes(tail.data), tail.start, growing=True).cut(at)
+        return (await _read_shipped(live, agent, owner, k, growing=True)).cut(at)
     part = await _read_file(live, owner, k, at)
     if not part.data and not part.start:  # its agent may have been killed before it could bring it there
-        tail = await logs.read_left(agent, owner, k)
-        part = LogPart(bytes(tail.data), tail.start, growing=False)
+        part = await _read_shipped(live, agent, owner, k, growing=False)
     return part.cut(at)
+
+
+async def _read_shipped(live: LiveStore, agent: str, job: str, k: int, *, growing: bool) -> LogPart:
+    files = await live.shipped.read(agent, job, k) if agent else {}
+    tail = files.get(LOG, ShippedFile())
+    return LogPart(bytes(tail.data), tail.start, growing)
 
 
 async def _read_file(live: LiveStore, job: str, k: int, at: int) -> LogPart:

@@ -14,7 +14,6 @@ from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.status.store_snapshot import SweepView
 from monkey.web.curve_cache import CurveCache, JobCurves
 from monkey.web.job_data import serialize_job_page
-from monkey.web.live_logs import LiveLogs
 from monkey.web.live_store import LiveStore
 from monkey.web.log_parts import read_log_part
 from monkey.web.page_data import serialize_failure_kinds, serialize_machines, serialize_progress, serialize_project
@@ -36,7 +35,6 @@ class PageRoutes:
     def __init__(self, live: LiveStore, guard: PageGuard) -> None:
         """Answer from `live`, for those whom `guard` lets pass."""
         self._live, self._guard = live, guard
-        self._logs = LiveLogs(live)
         self._curves = CurveCache(live)
 
     def list_routes(self) -> list[web.RouteDef]:
@@ -122,7 +120,7 @@ class PageRoutes:
     async def _show_log(self, request: web.Request) -> Any:
         view, job = await self._find_job(request)
         attempt, at = _read_number(request, "attempt", 0), _read_number(request, "at", 0)
-        part = await read_log_part(self._live, self._logs, view, job, attempt, at)
+        part = await read_log_part(self._live, view, job, attempt, at)
         text = part.data.decode(errors="replace")
         return {"text": text, "start": part.start, "next": part.start + len(part.data), "growing": part.growing}
 

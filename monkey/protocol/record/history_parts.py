@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from monkey.errors import KeyMissing
 from monkey.protocol.layout import Keys, is_agent_name
 from monkey.protocol.record.shipment import METRICS
-from monkey.protocol.record.shipment_reading import ShippedMetrics
+from monkey.protocol.record.shipment_reading import ShippedFiles, select_metrics
 from monkey.store.keys import is_encodable
 from monkey.store.store_port import Store
 
@@ -61,11 +61,11 @@ async def restore_history(
     job: str,
     parts: Iterable[HistoryPart],
     directory: Path,
-    read_shipped: Callable[[str, str, int], Awaitable[Mapping[str, bytes]]] | None = None,
+    shipped: ShippedFiles | None = None,
 ) -> None:
     """Bring the metrics files of all parts to `directory`/K/NAME. Raises StoreError, OSError.
 
-    `read_shipped`: the `ShippedMetrics.read` of a caller that reads many jobs.
+    `shipped`: that of a caller that reads many jobs.
     """
     for part in parts:
         place = directory / str(part.k)
@@ -78,7 +78,7 @@ async def restore_history(
                 await store.get_file(prefix + name, place / name)
                 found = True
         if not found:  # its agent was killed before it could bring them there
-            read = read_shipped or ShippedMetrics(store, keys).read
-            for name, data in (await read(part.agent, job, part.k)).items():
+            files = await (shipped or ShippedFiles(store, keys)).read(part.agent, job, part.k)
+            for name, data in select_metrics(files).items():
                 if is_file_name(name):
                     (place / name).write_bytes(data)

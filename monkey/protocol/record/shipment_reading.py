@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.heartbeat import decode_beat
 from monkey.protocol.layout import Keys, parse_number
-from monkey.protocol.record.shipment import METRICS, Piece, decode_segment, unpack_pieces
+from monkey.protocol.record.shipment import LOG, METRICS, Piece, decode_segment, unpack_pieces
 from monkey.store.store_port import Store
+
+#: Bytes of the end of a log that are kept.
+TAIL_BYTES = 1 << 20
 
 
 class ShipmentReader:
@@ -72,34 +75,89 @@ class GrowingFile:
         return new
 
 
-class ShippedMetrics:
-    """The metrics files of attempts that left none of their own, as far as their agents shipped them."""
+class ShippedFile(GrowingFile):
+    """A file as far as it came; of a log, only the end is kept."""
 
-    def __init__(self, store: Store, keys: Keys) -> None:
-        """Read nothing yet."""
-        self._store, self._keys = store, keys
-        self._agents: dict[str, ShipmentReader] = {}
-        self._fresh: set[str] = set()
+    def __init__(self) -> None:
+        """Have nothing yet."""
+        super().__init__()
+        #: What is kept, and the place of its first byte.
+        self.data, self.start = bytearray(), 0
+
+    def append(self, piece: Piece) -> None:
+        """Add what is new in a piece, and drop what is before the end of a log."""
+        self.data += self.take(piece)
+        if piece.name == LOG and len(self.data) > 2 * TAIL_BYTES:
+            cut = len(self.data) - TAIL_BYTES
+            del self.data[:cut]
+            self.start += cut
+
+
+#: The files of one attempt, by the names that pieces have.
+AttemptFiles = dict[str, ShippedFile]
+
+
+class ShippedFiles:
+    """The logs and metrics of attempts that left no files of their own, as far as their agents shipped them.
+
+    Each shipment is read once, however many attempts of it are asked for, and for whatever. A program that stays says
+    at each `refresh` which jobs are at work: what was shipped of others is released then.
+    """
+
+    def __init__(self, store: Store, keys: Keys, find_ship: Callable[[str], Mapping[str, Any]] | None = None) -> None:
+        """Read nothing yet; `find_ship`: returns what an agent's newest heartbeat has, if the caller reads those."""
+        self._store, self._keys, self._find_ship = store, keys, find_ship
+        self._readers: dict[str, ShipmentReader] = {}
+        #: Agent to the attempts that are kept: job, and position of its claim.
+        self._kept: dict[str, dict[tuple[str, int], AttemptFiles]] = {}
+        self._read_at: dict[str, int] = {}
+        self._refreshed = 0
+        #: None: no job is known to be over.
+        self._at_work: Collection[str] | None = None
         self._lock = asyncio.Lock()
-        #: Job and position of its claim to the files, each with what has come of it.
-        self._files: dict[tuple[str, int], dict[str, tuple[GrowingFile, list[bytes]]]] = {}
 
-    def refresh(self) -> None:
-        """Look again at all agents when they are asked for next."""
-        self._fresh.clear()
+    def refresh(self, at_work: Collection[str] | None = None) -> None:
+        """Look again at each agent when it is asked for next; release what was shipped of jobs not in `at_work`."""
+        self._refreshed += 1
+        self._at_work = at_work
+        for agent, attempts in list(self._kept.items()):
+            released = [attempt for attempt in attempts if not self._may_grow(attempt[0])]
+            for attempt in released:
+                del attempts[attempt]
+            if released and not attempts:  # its reader would not read again what was released
+                del self._kept[agent], self._readers[agent], self._read_at[agent]
 
-    async def read(self, agent: str, job: str, k: int) -> dict[str, bytes]:
-        """Return the files of one attempt, name to bytes. Raises StoreError."""
+    async def read(self, agent: str, job: str, k: int) -> AttemptFiles:
+        """Return the files of one attempt. Raises StoreError."""
         async with self._lock:
-            if agent not in self._fresh:
-                reader = self._agents.setdefault(agent, ShipmentReader(self._store, self._keys, agent))
-                for piece in await reader.read_all():
-                    self._take(piece)
-                self._fresh.add(agent)
-        return {name: b"".join(data) for name, (_, data) in self._files.get((job, k), {}).items()}
+            if not self._may_grow(job):
+                pieces = await ShipmentReader(self._store, self._keys, agent).read_all()
+                return _join_files(piece for piece in pieces if piece[:2] == (job, k)).get((job, k), {})
+            if self._read_at.get(agent) != self._refreshed:
+                now = self._refreshed
+                reader = self._readers.setdefault(agent, ShipmentReader(self._store, self._keys, agent))
+                ship = self._find_ship
+                pieces = await (reader.read(ship(agent)) if ship else reader.read_all())
+                _join_files(filter(lambda piece: self._may_grow(piece.job), pieces), self._kept.setdefault(agent, {}))
+                self._readers[agent], self._read_at[agent] = reader, now
+        return self._kept[agent].get((job, k), {})
 
-    def _take(self, piece: Piece) -> None:
-        if piece.name.startswith(METRICS):
-            files = self._files.setdefault(piece[:2], {})
-            file, data = files.setdefault(piece.name.removeprefix(METRICS), (GrowingFile(), []))
-            data.append(file.take(piece))
+    def _may_grow(self, job: str) -> bool:
+        return self._at_work is None or job in self._at_work
+
+
+def _join_files(
+    pieces: Iterable[Piece], files: dict[tuple[str, int], AttemptFiles] | None = None
+) -> dict[tuple[str, int], AttemptFiles]:
+    """Add pieces to the files of their attempts, and return these."""
+    files = {} if files is None else files
+    for piece in pieces:
+        # One from the middle of a file that is not kept is of an attempt that was released.
+        if not piece.at or piece.name in files.get(piece[:2], {}):
+            files.setdefault(piece[:2], {}).setdefault(piece.name, ShippedFile()).append(piece)
+    return files
+
+
+def select_metrics(files: AttemptFiles) -> dict[str, bytes]:
+    """Return the files of metrics of an attempt, by their own names."""
+    return {name.removeprefix(METRICS): bytes(file.data) for name, file in files.items() if name.startswith(METRICS)}

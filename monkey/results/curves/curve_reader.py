@@ -17,7 +17,7 @@ from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.history_parts import HistoryPart, parse_parts, restore_history
 from monkey.protocol.record.job_attempts import AttemptRecord, list_attempts
-from monkey.protocol.record.shipment_reading import ShippedMetrics
+from monkey.protocol.record.shipment_reading import ShippedFiles
 from monkey.results.curves.curve_fold import Curves, fold_curves
 from monkey.store.store_port import Store
 
@@ -28,14 +28,12 @@ READERS = 16
 class CurveReader:
     """The reader of many jobs' curves; it reads an agent's shipment once, however many of its jobs are asked for."""
 
-    def __init__(self, store: Store, keys: Keys) -> None:
-        """Read nothing yet."""
-        self._store, self._keys, self._shipped = store, keys, ShippedMetrics(store, keys)
+    def __init__(self, store: Store, keys: Keys, shipped: ShippedFiles | None = None) -> None:
+        """Read nothing yet; `shipped`: where what agents shipped is read for others, too."""
+        self._store, self._keys = store, keys
+        #: What running agents shipped: it stays as it was read until it is refreshed.
+        self.shipped = shipped or ShippedFiles(store, keys)
         self._folding = asyncio.Lock()
-
-    def refresh(self) -> None:
-        """Look again at what running agents shipped; else what was read of them stays."""
-        self._shipped.refresh()
 
     async def read(self, job: str, metrics: Collection[str] = ()) -> Curves:
         """Return the curves of the job that has this log, by metric; no names: of all. Raises StoreError, OSError."""
@@ -46,7 +44,7 @@ class CurveReader:
             return {}
         with tempfile.TemporaryDirectory(prefix="monkey-") as name:
             directory = Path(name).resolve()  # noqa: ASYNC240 - a link above it, as /tmp of macOS is, is no job's
-            await restore_history(self._store, self._keys, job, parts, directory, self._shipped.read)
+            await restore_history(self._store, self._keys, job, parts, directory, self.shipped)
             last = directory / str(parts[-1].k)
             parts[-1] = parts[-1]._replace(places={path.name: path.stat().st_size for path in last.iterdir()})
             async with self._folding:  # one at a time: a long file takes its size many times over in memory

@@ -140,7 +140,7 @@ def test_a_running_job_has_what_was_shipped_after_what_it_resumed(run: Run) -> N
         heart.shipment.add(Piece(job.job, k, f"{METRICS}0.jsonl", begun, line(3, loss=3.0)[-9:] + line(4, loss=4.0)))
         await heart.beat()
         assert (await reader.read(job.job))["loss"].values == [1.0, 20.0], "an agent is looked at once"
-        reader.refresh()
+        reader.shipped.refresh()
         assert (await reader.read(job.job))["loss"].values == [1.0, 20.0, 3.0, 4.0]
 
     run(main())
