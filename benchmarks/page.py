@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from _common import report
 
-from tests.browser import open_browser, open_tab
+from tests.browser import check_browser, open_browser, open_tab
 from tests.page.serving import play_ends, served
 
 if TYPE_CHECKING:
@@ -202,6 +202,7 @@ def show_figures(title: str, found: dict[str, Taken], bars: dict[str, float]) ->
 
 def main() -> None:
     """Measure and report."""
+    check_browser()
     figures, began = {}, os.getloadavg()
     with tempfile.TemporaryDirectory() as name, open_browser() as browser:
         root = Path(name)

@@ -6,8 +6,10 @@ by the page's own policy, as they should be: tests evaluate functions, and wait 
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 AXE = "axe-core@4.14.1"
+#: Starts Chromium as a user without rights, for root.
+AS_NOBODY = Path(__file__).parent / "tools/chromium_as_nobody.sh"
 #: Milliseconds within which anything in a browser must have happened, however busy the machine is.
 PATIENCE = 60_000
 
@@ -28,14 +32,34 @@ def axe_script() -> Path:
     return CACHE / AXE / "node_modules/axe-core/axe.min.js"
 
 
+def may_sandbox() -> bool:
+    """Return whether Chromium gets its sandbox here: a container may refuse namespaces to users without rights."""
+    become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    try:
+        return subprocess.run([*become, "unshare", "--user", "true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def check_browser() -> None:
+    """Raise SystemExit, with what to install, where a program needs a browser and there is none."""
+    if shutil.which("chromium") is None:
+        raise SystemExit(
+            "expected Chromium on the PATH, found none: `invoke services` installs it, or `apt-get install chromium`"
+        )
+    if importlib.util.find_spec("playwright") is None:
+        raise SystemExit("expected Playwright's library, found none: `pip install -e '.[dev]'` installs it")
+
+
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """Run Chromium, in its sandbox unless we are root, for whom it has none."""
+    """Run Chromium in its sandbox, as a user without rights, where this machine lets such users make namespaces."""
     from playwright.sync_api import sync_playwright
 
-    program, root = shutil.which("chromium"), os.geteuid() == 0
+    sandboxed = may_sandbox()
+    program = str(AS_NOBODY) if sandboxed and os.geteuid() == 0 else shutil.which("chromium")
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"] * root)
+        made = playwright.chromium.launch(executable_path=program, chromium_sandbox=sandboxed)
         yield made
         made.close()
 
