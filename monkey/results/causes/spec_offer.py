@@ -10,9 +10,9 @@ from typing import Any
 from monkey.protocol.status.store_snapshot import SweepView
 from monkey.protocol.sweeps.revision import Revision
 from monkey.results.causes.failure_rule import FailureRule, RuleCondition
-from monkey.results.causes.spec_edit import SpecEdit
 from monkey.results.failure_kinds import FailureKind
 from monkey.spec.job.job_table import ABSENT, ParameterColumn
+from monkey.spec.yaml.spec_edit import SpecEdit
 
 #: Rows of `exclude` that are offered at most.
 _MAX_ROWS = 12

@@ -29,7 +29,7 @@ _LOST_CHARACTERS = "\x85\u2028\u2029"
 class YamlNode:
     """A value of the file: a scalar, a list of nodes or a mapping of nodes, and where it begins (from 0)."""
 
-    __slots__ = ("column", "content", "keys", "line", "size")
+    __slots__ = ("column", "content", "end", "is_flow", "keys", "line", "size")
 
     def __init__(self, content: Any, line: int, column: int) -> None:
         """Make a scalar; a list or mapping is filled by its composer, which counts its nodes into `size`."""
@@ -37,6 +37,10 @@ class YamlNode:
         self.line = line
         self.column = column
         self.size = 1
+        #: Line and column behind its last character; of a block, behind its last scalar.
+        self.end = (line, column)
+        #: Is it a list or mapping in brackets?
+        self.is_flow = False
         #: Where each key of a mapping stands.
         self.keys: dict[str, tuple[int, int]] = {}
 
@@ -118,6 +122,7 @@ class _Composer:
             self.open.add(event.anchor)
         if kind == "ScalarEvent":
             node.content = _parse_scalar_event(event)
+            node.end = (event.end_mark.line, event.end_mark.column)
         elif kind == "SequenceStartEvent":
             self.sequence(node, depth)
         else:
@@ -146,15 +151,18 @@ class _Composer:
         node.content = []
         for event in self.events:
             if type(event).__name__ == "SequenceEndEvent":
+                _close_flow(node, event)
                 return
             child = self.node(event, depth + 1)
             node.size += child.size
+            node.end = child.end
             node.content.append(child)
 
     def mapping(self, node: YamlNode, depth: int) -> None:
         node.content = {}
         for event in self.events:
             if type(event).__name__ == "MappingEndEvent":
+                _close_flow(node, event)
                 return
             key = self.key(event, node, depth)
             value = next(self.events)
@@ -162,7 +170,9 @@ class _Composer:
             node.keys[key] = (event.start_mark.line, event.start_mark.column)
             if type(value).__name__ == "ScalarEvent" and not value.value and value.style is None:
                 child.line, child.column = node.keys[key]  # nothing stands nowhere
+                child.end = (event.end_mark.line, event.end_mark.column)
             node.size += child.size
+            node.end = child.end
             node.content[key] = child
 
     def key(self, event: Any, parent: YamlNode, depth: int) -> str:
@@ -177,6 +187,12 @@ class _Composer:
             first = parent.keys[key][0] + 1
             raise _make_event_error(event, f"the key {key!r} stands twice; first in line {first}", "remove one of them")
         return key
+
+
+def _close_flow(node: YamlNode, event: Any) -> None:
+    """Note where the closing bracket of a list or mapping stands, if it has one."""
+    if event.end_mark.index > event.start_mark.index:
+        node.is_flow, node.end = True, (event.end_mark.line, event.end_mark.column)
 
 
 def _parse_events(text: str) -> Iterator[Any]:
