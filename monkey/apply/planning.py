@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,9 +89,21 @@ async def _plan(
     return replace(await plan_loaded_specs(world, wanted, keep_stale, gone, force), files=files)
 
 
-async def load_specs(world: World, files: Sequence[Path]) -> list[LoadedSpec]:
-    """Load the specs of these files, ready to be compared. Raises MonkeyError of every kind."""
-    specs = read_specs(world.project, files)
+async def plan_draft(world: World, file: Path, text: str) -> PlanningResult:
+    """Plan as `make_plan` does for one spec `file` of the project, if it had this text.
+
+    Nothing is written: the file may have another text, or not exist. Raises MonkeyError of every kind.
+    """
+    wanted = await load_specs(world, [file], {file: text})
+    return replace(await plan_loaded_specs(world, wanted, ()), files=[file])
+
+
+async def load_specs(world: World, files: Sequence[Path], drafts: Mapping[Path, str] | None = None) -> list[LoadedSpec]:
+    """Load the specs of these files, ready to be compared; `drafts`: texts in place of files.
+
+    Raises MonkeyError of every kind.
+    """
+    specs = read_specs(world.project, files, drafts)
     wanted = desire_specs(world.project, specs, world.bars, await recall_datasets(world, specs))
     check_providers(world.project, wanted)
     return wanted

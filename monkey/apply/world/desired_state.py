@@ -81,12 +81,15 @@ def _specs_at(path: Path) -> list[Path]:
     return files
 
 
-def read_specs(project: Project, files: Iterable[Path]) -> list[Spec]:
-    """Read the specs. Raises SpecError with the problems of all of them."""
+def read_specs(project: Project, files: Iterable[Path], drafts: Mapping[Path, str] | None = None) -> list[Spec]:
+    """Read the specs; `drafts`: texts that are read in place of files of the project.
+
+    Raises SpecError with the problems of all of them.
+    """
     with _no_plugins():
         from monkey.spec.sweep.load import load_specs
 
-    specs = load_specs(files, project.root, project.providers)
+    specs = load_specs(files, project.root, project.providers, drafts)
     check_datasets_inside(project, specs)
     return specs
 

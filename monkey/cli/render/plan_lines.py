@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, format_plural
+from monkey.cli.terminal.text import Terminal, cut_text, flatten_text
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.digest import compute_plan_digest
 from monkey.plan.text.lines import (
@@ -11,8 +11,8 @@ from monkey.plan.text.lines import (
     format_fleet_plan,
     format_gone_sweeps,
     format_sweep_plan,
+    format_verdict,
     format_warnings,
-    summarize_plan,
 )
 
 _COLOURS = {
@@ -48,19 +48,6 @@ def format_plan(plan: Plan, to: Terminal, *, everything: bool = False) -> list[s
         lines += [to.paint("machines", "bold"), *(_line(line, to) for line in fleets), ""]
     digest = [f"Digest: {compute_plan_digest(plan)}"] if plan.observed else []
     return [*lines, to.paint(format_verdict(plan), "bold"), *digest]
-
-
-def format_verdict(plan: Plan) -> str:
-    """Return the last line: what applying would do, in a sentence."""
-    if not plan.changes:
-        return "No changes: " + summarize_plan(plan).removeprefix("nothing to do: ") + "."
-    if not plan.observed:
-        return f"Without the store: {summarize_plan(plan)}. Which jobs are new is unknown."
-    stops = f" {plan.released:,} running job{'s' * (plan.released != 1)} will be stopped." if plan.released else ""
-    if plan.uprooted:
-        stops += f" {format_plural(plan.uprooted, 'running job')} on machines that go will be stopped and queued again."
-    again = f" {format_plural(plan.redone, 'finished job')} will be run again: see why above." if plan.redone else ""
-    return f"Plan: {summarize_plan(plan)}.{again}{stops}"
 
 
 def _sweep(sweep: SweepPlan, to: Terminal) -> list[str]:

@@ -182,6 +182,23 @@ def format_warnings(plan: Plan) -> list[PlanLine]:
     return [PlanLine(LineMark.MEND, warning) for warning in plan.warnings]
 
 
+def format_verdict(plan: Plan) -> str:
+    """Return the last line: what applying would do, in a sentence."""
+    if not plan.changes:
+        return "No changes: " + summarize_plan(plan).removeprefix("nothing to do: ") + "."
+    if not plan.observed:
+        return f"Without the store: {summarize_plan(plan)}. Which jobs are new is unknown."
+    stops = f" {_count_jobs(plan.released, 'running')} will be stopped." if plan.released else ""
+    if plan.uprooted:
+        stops += f" {_count_jobs(plan.uprooted, 'running')} on machines that go will be stopped and queued again."
+    again = f" {_count_jobs(plan.redone, 'finished')} will be run again: see why above." if plan.redone else ""
+    return f"Plan: {summarize_plan(plan)}.{again}{stops}"
+
+
+def _count_jobs(count: int, state: str) -> str:
+    return f"{count:,} {state} job{'s' * (count != 1)}"
+
+
 def summarize_plan(plan: Plan) -> str:
     """Return the plan in one sentence: "24 new, 12 stale, 6 kept, 3 removed; 1.2 KiB to upload"."""
     totals = Counter[str]()

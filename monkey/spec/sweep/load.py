@@ -32,12 +32,20 @@ _HINTS = {
 _NEED_NAMES = {"command", "zip", "include", "exclude", "env", "outputs", "equivalences"}
 
 
-def load_specs(paths: Iterable[Path], root: Path, providers: Mapping[str, Provider] | None = None) -> list[Spec]:
-    """Read the sweeps in these files, as `load_spec` does. Raises SpecError with all that is wrong with all of them."""
+def load_specs(
+    paths: Iterable[Path],
+    root: Path,
+    providers: Mapping[str, Provider] | None = None,
+    drafts: Mapping[Path, str] | None = None,
+) -> list[Spec]:
+    """Read the sweeps in these files, as `load_spec` does; `drafts`: texts that are read in place of files.
+
+    Raises SpecError with all that is wrong with all of them.
+    """
     specs, problems, sources = list[Spec](), list[Problem](), dict[str, str]()
     for path in paths:
         try:
-            file = _read_file(path, root)
+            file = _read_draft(path, root, drafts[path]) if drafts and path in drafts else _read_file(path, root)
             problems += _find_equal_name(file, path.stem, sources)
             specs.append(_make_spec(file, root, path.stem, providers))
         except SpecError as error:
@@ -76,6 +84,10 @@ def _read_file(path: Path, root: Path) -> document.YamlDocument:
     except ValueError:
         source = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
     return document.read_document(path, source, root if inside else None)
+
+
+def _read_draft(path: Path, root: Path, text: str) -> document.YamlDocument:
+    return document.parse_document(text, path.relative_to(root).as_posix())
 
 
 def parse_spec(text: str, source: str, root: Path, providers: Mapping[str, Provider] | None = None) -> Spec:

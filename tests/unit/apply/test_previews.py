@@ -17,9 +17,9 @@ from monkey.apply.planning import PlanningResult
 from monkey.apply.previews import check_preview, converge_previews, end_preview, end_previews, plan_preview
 from monkey.apply.world.world import World
 from monkey.cli.commands.apply import ApplyOrder, _apply
-from monkey.cli.render.plan_lines import format_verdict
 from monkey.errors import MonkeyError, PlanError, SweepRefused
 from monkey.plan.commits.refusals import check_refusals
+from monkey.plan.text.lines import format_verdict
 from monkey.protocol.sweeps.sweep_log import read_sweep
 from monkey.spec.project.project import load_project
 from tests.unit.apply.paper import renting, write_rented
