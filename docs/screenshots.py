@@ -50,6 +50,7 @@ PICTURES = {
     "sweep": ("?sweep=schedule&top=30", "light", 1240),
     "sweep-dark": ("?sweep=digits", "dark", 1240),
     "job": ("?sweep=digits&job={best}&against={next}", "light", 1240),
+    "form": ("?view=edit", "light", 1240),
     "narrow": ("?sweep=schedule&top=30", "light", 420),
 }
 
@@ -81,10 +82,14 @@ def take_pictures(shop: Shop) -> None:
             about = {"color_scheme": scheme, "viewport": {"width": width, "height": 860}, "device_scale_factor": 1.5}
             with open_tab(browser, link, **about) as tab:
                 tab.goto(link.partition("#")[0] + query.format(best=best, next=following))
-                tab.locator(".chart > div[data-drawn]:not([data-drawn='0'])").first.wait_for()
-                tab.wait_for_timeout(1500)  # for the curves that come one after the other
+                if name == "form":
+                    tab.get_by_role("button", name="Plan", exact=True).click()
+                    tab.locator(".plan").wait_for()
+                else:
+                    tab.locator(".chart > div[data-drawn]:not([data-drawn='0'])").first.wait_for()
+                    tab.wait_for_timeout(1500)  # for the curves that come one after the other
                 assert not (faults := find_faults(tab)), faults
-                tab.screenshot(path=DOCS / f"web-{name}.png")
+                tab.screenshot(path=DOCS / f"web-{name}.png", full_page=name == "form")
     process.terminate()
     process.wait()
 

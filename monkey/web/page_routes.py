@@ -49,12 +49,12 @@ class PageRoutes:
             "/api/curves/{sweep}": self._show_curves,
             "/api/machines": self._show_machines,
         }
-        routes = [web.get(path, _make_handler(answer), allow_head=False) for path, answer in shown.items()]
+        routes = [web.get(path, make_handler(answer), allow_head=False) for path, answer in shown.items()]
         routes += [web.get("/api/events", self._stream_events, allow_head=False), web.post(LOGIN_PATH, self._log_in)]
-        return [*routes, web.post("/api/orders/{order}", _make_handler(self._take_order))]
+        return [*routes, web.post("/api/orders/{order}", make_handler(self._take_order))]
 
     async def _log_in(self, request: web.Request) -> web.Response:
-        return self._guard.log_in(request, (await _read_body(request)).get("token"))
+        return self._guard.log_in(request, (await read_body(request)).get("token"))
 
     async def _stream_events(self, request: web.Request) -> web.StreamResponse:
         """Send the number of each new version: the page then asks for what it shows."""
@@ -131,14 +131,14 @@ class PageRoutes:
         if order not in ORDERS:
             return refuse_request(404, f"expected one of {', '.join(ORDERS)}, found {order!r}")
         try:
-            said = await send_order(self._live.world, order, await _read_body(request))
+            said = await send_order(self._live.world, order, await read_body(request))
         except CostQuestion as exc:
             return web.json_response({"rent": exc.message}, status=409)
         await self._live.refresh()
         return said
 
 
-def _make_handler(answer: _Answer) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def make_handler(answer: _Answer) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """Return the handler that makes JSON of an answer, and words of an error."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -164,7 +164,8 @@ def _read_number(request: web.Request, name: str, default: int) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else default
 
 
-async def _read_body(request: web.Request) -> dict[str, Any]:
+async def read_body(request: web.Request) -> dict[str, Any]:
+    """Return the JSON of a POST; {} for what is no mapping."""
     try:
         body = json.loads(await request.read())
     except (ValueError, RecursionError):

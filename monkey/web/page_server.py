@@ -9,12 +9,13 @@ from importlib import resources
 from aiohttp import web
 
 from monkey.apply.world.world import World
+from monkey.web.editing.edit_routes import EditRoutes
 from monkey.web.live_store import LiveStore
 from monkey.web.page_guard import PageGuard, make_guard_middleware, set_headers
 from monkey.web.page_routes import PageRoutes
 
-#: Bytes of a request's body: orders are short.
-_MAX_BODY = 64 * 1024
+#: Bytes of a request's body: the text of a spec, as JSON.
+_MAX_BODY = 1 << 20
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 
 
@@ -41,6 +42,7 @@ def make_app(live: LiveStore, guard: PageGuard) -> web.Application:
     app.router.add_get("/", show_asset, allow_head=False)
     app.router.add_get("/assets/{name}", show_asset, allow_head=False)
     app.router.add_routes(PageRoutes(live, guard).list_routes())
+    app.router.add_routes(EditRoutes(live.world.project, guard).list_routes())
     return app
 
 

@@ -25,14 +25,14 @@ export async function logIn() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!token || inReport) return;
   history.replaceState(null, "", location.pathname + location.search);
-  const found = await answer(await fetch("api/login", post({ token })));
+  const found = await post("login", { token });
   key = found.key;
   localStorage.setItem(KEY, key);
 }
 
-function post(body) {
+export async function post(path, body) {
   const headers = { "Content-Type": "application/json", "X-Monkey-Key": key };
-  return { method: "POST", headers, body: JSON.stringify(body) };
+  return answer(await fetch(`api/${path}`, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
 export async function get(path, signal) {
@@ -45,7 +45,7 @@ function missing() {
 }
 
 export async function order(name, body) {
-  return answer(await fetch(`api/orders/${name}`, post(body)));
+  return post(`orders/${name}`, body);
 }
 
 export const part = encodeURIComponent;

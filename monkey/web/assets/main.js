@@ -1,6 +1,7 @@
 // The page: logs in, follows the server's versions, and shows the view that the address names.
 
 import { follow, get, logIn } from "./api.js";
+import { EditPage } from "./edit.js";
 import { html, render, useCallback, useEffect, useState } from "./htm.js";
 import { JobPage } from "./job.js";
 import { Machines } from "./machines.js";
@@ -68,7 +69,7 @@ function App() {
     setPainted(painted + 1);
   };
   const name = project?.project || "monkey";
-  const here = query.job ? `${query.job.slice(0, 8)} · ${query.sweep}` : query.sweep || (query.view === "machines" ? "machines" : "sweeps");
+  const here = query.job ? `${query.job.slice(0, 8)} · ${query.sweep}` : query.sweep || ({ machines: "machines", edit: query.file || "new sweep" }[query.view] || "sweeps");
   useEffect(() => {
     document.title = `${here} · ${name}`;
   }, [here, name]);
@@ -101,6 +102,7 @@ function step(event, then) {
 
 function page(query, project) {
   if (query.view === "machines") return html`<${Machines} />`;
+  if (query.view === "edit") return html`<${EditPage} file=${query.file} />`;
   if (query.sweep && query.job) return html`<${JobPage} key=${`${query.sweep} ${query.job}`} sweep=${query.sweep} job=${query.job} />`;
   if (query.sweep) return html`<${SweepPage} key=${query.sweep} sweep=${query.sweep} />`;
   return project ? html`<${Sweeps} project=${project} />` : html`<p class="dim">Reading the store …</p>`;

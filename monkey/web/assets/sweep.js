@@ -2,6 +2,7 @@
 
 import { get, part } from "./api.js";
 import { Curves } from "./curves.js";
+import { editableFile } from "./edit.js";
 import { duration, number, plural, STATES, value as show } from "./format.js";
 import { html, useEffect, useMemo, useRef, useState } from "./htm.js";
 import { Orders } from "./orders.js";
@@ -47,10 +48,18 @@ function Header({ one }) {
       <${Pace} one=${one} />
       <span class="room"></span>
       <${Orders} one=${one} />
+      <${EditLink} source=${one.source} />
     </div>
     <${Bar} counts=${one.counts} jobs=${one.jobs} />
     <p class="dim about">${about.filter(Boolean).join(" · ")}<${Dashboard} url=${one.dashboard} /></p>
   </header>`;
+}
+
+/** A link to the form, for a spec that lies where the form finds it. */
+function EditLink({ source }) {
+  const { project } = useView();
+  const file = editableFile(source);
+  return file && project && !project.read_only ? html`<${Link} to=${{ view: "edit", file }}>Edit<//>` : null;
 }
 
 function Body({ one, rows }) {

@@ -7,7 +7,7 @@ import { Bar, Link, Pace, standing, State, when } from "./view.js";
 export function Sweeps({ project }) {
   const { sweeps } = project;
   return html`
-    <h1>Sweeps</h1>
+    <div class="line tools"><h1>Sweeps</h1><span class="room"></span>${!project.read_only && html`<${Link} to=${{ view: "edit" }}>New sweep<//>`}</div>
     ${sweeps.length === 0 && html`<p class="dim">No sweep was applied yet; <code>monkey apply</code> does.</p>`}
     <ul class="cards">
       ${sweeps.map((one) => html`<li key=${one.name}><${Card} one=${one} /></li>`)}
