@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from tests.simulation.mutants import ECONOMY, SAFETY
 from tests.simulation.result import Result
@@ -52,8 +53,13 @@ def mutant_named(name: str | None) -> Mutant | None:
 
 
 def results(seeds: Iterable[int], mutant: str | None = None, weather: Weather | None = None) -> Iterator[Result]:
-    """Yield the result of each seed, in order; stopping early stops the work."""
+    """Yield the result of each seed, in order; stopping early stops the work.
+
+    A mutant's first seed is the one that caught it before: it is played here, and no process starts where it is enough.
+    """
     tasks = ((seed, mutant, weather) for seed in seeds)
+    if mutant is not None:
+        yield from map(_one, islice(tasks, 1))
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
         yield from pool.imap(_one, tasks, chunksize=4)
 

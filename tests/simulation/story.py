@@ -28,8 +28,8 @@ from tests.simulation.result import Result
 from tests.simulation.terms import Terms
 from tests.simulation.world import Mutant, Weather, World
 
-#: Seconds of virtual time after which a run that has not ended never will.
-LIMIT = 30_000.0
+#: Seconds by which people extend a sweep in the end: more than any run lasts.
+ENOUGH_TIME = 60_000.0
 #: Seconds after an order within which agents that see the store must have obeyed.
 OBEY = 400.0
 #: Seconds within which somebody is told of an end, whoever was killed at it.
@@ -140,10 +140,10 @@ class Story:
         await asyncio.sleep(max(0.0, world.calm_from - world.loop.time()))
         for name in self.sweeps:
             await self.order(name, "resume")
-            await self.terms.extend(name, 2 * LIMIT)
+            await self.terms.extend(name, ENOUGH_TIME)
         # What an agent knew that was just killed is told by the next one; so are people.
         while not await self._over() or any(life.busy for life in world.current.values()):
-            if world.loop.time() > LIMIT:
+            if world.loop.time() > world.mutant.patience:
                 world.violations["never ends"] += 1
                 break
             await asyncio.sleep(5)

@@ -72,6 +72,8 @@ class Mutant:
     credulous: bool = False
     #: Entries count whoever signed them, and for whatever place.
     obedient: bool = False
+    #: Seconds of virtual time after which a run that has not ended never will.
+    patience: float = 30_000
 
 
 class World:
