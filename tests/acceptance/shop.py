@@ -1,4 +1,4 @@
-"""A user's project in a directory of its own, and `monkey` run in it as a user does: real processes, no shortcuts."""
+"""A user's project in a directory of its own, and `monkey` run in it as a user does: in processes of its own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.ledger import JOB, Ledger
+from tests.verb_forks import VerbForks
 
 #: Seconds within which anything here must have happened; a hung test must say where.
 PATIENCE = 120.0
 #: Seconds that say that nobody waited for a lease (OWN is 60, TAKE 90), however busy the machine is.
 PROMPT = 45.0
 MONKEY = [sys.executable, "-P", "-m", "monkey.cli.main"]
+FORKS = VerbForks()
 
 
 def until(what: Callable[[], Any], message: str, patience: float = PATIENCE, step: float = 0.02) -> Any:
@@ -84,17 +86,8 @@ class Shop:
     def run(
         self, *arguments: str, code: int | None = 0, patience: float = PATIENCE
     ) -> subprocess.CompletedProcess[str]:
-        """Run monkey to its end; `code`: what it must exit with (None: anything)."""
-        done = subprocess.run(
-            self._command(arguments),
-            cwd=self.root,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=patience,
-        )
+        """Run monkey to its end, from its second call on in a fork; `code`: what it must exit with (None: anything)."""
+        done = FORKS.run(self._command(arguments), arguments, self.root, self.env, patience)
         said = (
             f"monkey {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.agent_log}"
         )

@@ -12,7 +12,7 @@ import pytest
 
 from monkey.removal import remove_tree
 from tests.acceptance.follower import Follower
-from tests.acceptance.shop import Shop
+from tests.acceptance.shop import Shop, until
 
 #: How often it is killed, and seconds within which it is: a round with a new commit takes about one.
 KILLS, ROUND = 50, 1.6
@@ -47,4 +47,4 @@ def test_fifty_kills_of_a_sync_lose_nothing_and_run_nothing_twice(shop: Shop, re
     assert follower.remote.git("status", "--porcelain", "--ignored", at=tree) in ("", "!! .monkey/")
     assert not list((tree / ".git").rglob("*.lock"))
     assert follower.git_line().startswith(f"git: main {head[:10]} applied ")
-    assert shop.states() == {"succeeded": KILLS // 2}
+    until(lambda: shop.states() == {"succeeded": KILLS // 2}, "their ends are in the store")

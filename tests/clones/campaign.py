@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.clones.person import Person, Said, VerbServer
+from tests.clones.person import Person, Said
 from tests.clones.second_reader import MAIN, Foretold, Logged, read_wanted
+from tests.verb_forks import VerbServer
 
 #: What an apply says of a revision, and of one that another apply made just then.
 APPENDED = re.compile(r"^(\w+): revision (\d+) appended$", re.MULTILINE)

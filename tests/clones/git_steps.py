@@ -9,8 +9,9 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-from tests.clones.person import Person, VerbServer
+from tests.clones.person import Person
 from tests.clones.second_reader import MAIN, PROJECT, read_wanted
+from tests.verb_forks import VerbServer
 
 #: Few values: what was before comes again, and must not be taken for the same plan.
 NAMES, VALUES = ("a", "b", "c"), (3, 7, 9)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SERVER = Path(__file__).with_name("verb_server.py")
+from tests.verb_forks import VerbServer
 
 
 class Said(NamedTuple):
@@ -19,30 +17,6 @@ class Said(NamedTuple):
     code: int
     out: str
     err: str
-
-
-class VerbServer:
-    """A process that runs verbs, one at a time (`verb_server.py`)."""
-
-    def __init__(self) -> None:
-        """Start it."""
-        self._server = subprocess.Popen(
-            [sys.executable, "-P", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def close(self) -> None:
-        """End it."""
-        self._server.communicate()
-
-    def send(self, order: Mapping[str, Any]) -> None:
-        """Begin a verb."""
-        assert self._server.stdin is not None
-        print(json.dumps(order), file=self._server.stdin, flush=True)
-
-    def receive(self) -> int:
-        """Wait for the verb that was begun, and return its exit code."""
-        assert self._server.stdout is not None
-        return int(self._server.stdout.readline())
 
 
 class Person:

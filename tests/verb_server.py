@@ -25,6 +25,8 @@ def run_verb(order: dict[str, Any], modules: int) -> None:
     os.dup2(null, 0)
     for stream in (1, 2):
         os.dup2(os.open(f"{order['out']}.{stream}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), stream)
+    for told in (sys.stdout, sys.stderr):
+        told.reconfigure(errors="backslashreplace")  # as `main` does
     code = run_guarded(order["arguments"])
     sys.stdout.flush()
     sys.stderr.flush()
@@ -47,7 +49,8 @@ def serve() -> None:
         print(code, flush=True)
         # The next verb finds what this one had to import.
         for name in names:
-            if name.startswith("monkey") and name not in sys.modules:
+            # Not what uses libraries that do not survive a fork (Pulumi has grpc): that each verb imports itself.
+            if name.startswith("monkey.") and name not in sys.modules:
                 with contextlib.suppress(ImportError):
                     importlib.import_module(name)
 
