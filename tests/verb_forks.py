@@ -80,7 +80,8 @@ class VerbForks:
         """
         kind = arguments[: 2 if arguments[:1] == ("list",) else 1]
         another = command[0] != sys.executable or any(name.startswith(READ_AT_START) for name in env)
-        if another or kind not in self._started:
+        # macOS ends forks that use what their parent had loaded.
+        if another or kind not in self._started or sys.platform != "linux":
             self._started.add(kind)
             return subprocess.run(
                 command,
