@@ -62,7 +62,7 @@ async def gather_report(world: World, sweeps: Iterable[str]) -> ReportData:
 
 async def _add_sweep(found: ReportData, live: LiveStore, view: SweepView) -> None:
     name, table = view.state.name, live.tables[view.state.name]
-    found.answers[f"sweep/{name}"] = _serialize_sweep(view, table)
+    found.answers[f"sweep/{name}"] = _serialize_sweep(view, table, live.world.project.grafana)
     if table.counts.get(JobState.FAILED):
         found.answers[f"failures/{name}"] = serialize_failure_kinds(view)
     cache, read = CurveCache(live), dict[str, tuple[dict[str, Any], Mapping[str, DrawnCurve]]]()
@@ -86,7 +86,7 @@ def _shorten_page(page: dict[str, Any]) -> dict[str, Any]:
     return {**told, "outputs": outputs, "started": None}
 
 
-def _serialize_sweep(view: SweepView, table: SweepTable) -> dict[str, Any]:
+def _serialize_sweep(view: SweepView, table: SweepTable, grafana: str) -> dict[str, Any]:
     rows = json.loads(table.encode_rows(0))
     rows["columns"]["started"] = [None] * len(rows["columns"]["started"])
-    return {**serialize_progress(view, table), **rows}
+    return {**serialize_progress(view, table, grafana), **rows}

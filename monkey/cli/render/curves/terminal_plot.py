@@ -38,7 +38,7 @@ def draw_lines(plot: LinePlot, to: Terminal) -> list[str]:
         plt.xscale("log")
     if plot.ticks:
         plt.xticks(list(plot.ticks), [flatten_text(text) for text in plot.ticks.values()])
-    named = []
+    named: list[str] = []
     for at, line in reversed(list(enumerate(plot.lines))):  # the best are drawn last: over the others
         mark, colour = _choose_mark(plot, at, to), _COLOURS[at % len(_COLOURS)] if to.colour else None
         (plt.plot if plot.joined else plt.scatter)(line.x, line.y, marker=mark, color=colour)
