@@ -5,12 +5,14 @@ record is counted and skipped, because a broken metrics file must never cost a f
 
 A line: `{"t": seconds since the epoch, "step": integer or null, "m": {"loss": 0.3}}`. Numbers stay what they are:
 whole ones whole, of any size, and floats to the last digit. A value that is not finite is "nan", "inf" or "-inf" in
-quotes, as JSON has no such numbers. null, NaN and Infinity are read as the same.
+quotes, as JSON has no such numbers. null, NaN and Infinity are read as the same. A line may have tags for InfluxDB,
+`"tags": {"layer": "3"}`; nothing else reads them.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 #: Bytes of the longest line that is read: a longer one is garbage, not a record to wait for.
 MAX_LINE = 1 << 20
@@ -19,6 +21,8 @@ MAX_LINE = 1 << 20
 MAX_METRICS = 1000
 #: Steps beyond 64 bits are read as no step: InfluxDB and other readers could not hold them.
 MAX_STEP = 1 << 63
+#: Tags of a record, and characters of a tag's name and value, at most.
+_MAX_TAGS, _MAX_TAG_NAME, _MAX_TAG_VALUE = 20, 64, 200
 
 _NONFINITE = {text: float(text) for sign in ("", "+", "-") for text in (sign + "nan", sign + "inf", sign + "infinity")}
 
@@ -101,3 +105,19 @@ def convert_to_number(value: object) -> float | None:
     if isinstance(value, str):
         return _NONFINITE.get(value.lower())
     return int(value) if isinstance(value, int) else None
+
+
+def pick_tags(tags: Mapping[str, object]) -> dict[str, str]:
+    """Return the tags of a record that can be sent: texts that are short and printable, and not too many."""
+    picked: dict[str, str] = {}
+    for name, value in tags.items():
+        if (
+            isinstance(value, str)
+            and 0 < len(name) <= _MAX_TAG_NAME
+            and 0 < len(value) <= _MAX_TAG_VALUE
+            and len(picked) < _MAX_TAGS
+            and name.isprintable()
+            and value.isprintable()
+        ):
+            picked[name] = value
+    return picked

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from monkey.metrics import names
 from monkey.metrics.influx.influx_points import MAX_TIME, convert_to_float, escape_tag, name_metric_field, write_tags
 from monkey.metrics.metric_log import is_metric_name
-from monkey.metrics.record_feed import MAX_LINE, MAX_STEP, convert_to_number
+from monkey.metrics.record_feed import MAX_LINE, MAX_STEP, convert_to_number, pick_tags
 
 # A record as `monkey.log` itself writes it, of names that are known, and whose numbers cannot be too large: a run of
 # those is translated by exchanging its punctuation. Atomic groups: nothing is tried twice. No possessive quantifiers
@@ -27,6 +27,8 @@ _VALUE = rb"(?>-?(?:0|[1-9]\d{0,17})(?:\.\d{1,20})?(?:e[+-]\d\d)?)"
 _STEP = rb"(?:null|-?(?:0|[1-9]\d{0,17}))"
 #: Number of names of one file that are sent; values of further names are counted as garbage.
 MAX_FIELDS = 10_000
+#: Number of distinct sets of tags of one file that make series of their own; later ones are sent without their tags.
+MAX_SERIES = 200
 #: Number of known names up to which a file is read by runs; with more, the search takes longer than it saves.
 _FEW = 100
 # Between name and value there is `":`, which becomes `=`; a colon in a name is this meanwhile, which no plain name has.
@@ -76,8 +78,12 @@ class Records:
         `cut`: what of it a later attempt abandoned; for a file that is read from its beginning.
         """
         state = state or {}
-        tagged = write_tags(names.METRICS, tags)
-        self._head, self._abandoned = (tagged + f" {names.KEPT}={kept},".encode() for kept in ("true", "false"))
+        self._tags = dict(tags)
+        self._head, self._abandoned = self._write_heads({})
+        #: Tags of records to the heads of their points: kept, and abandoned.
+        self._series: dict[tuple[tuple[str, str], ...], tuple[bytes, bytes]] = {}
+        for each in state.get("series", ()):
+            self._series[tuple((name, value) for name, value in each)] = self._write_heads(dict(each))
         self._cut, self._at = cut, 0
         self._last: int = state.get("last", 0)
         self._names: set[str] = set(state.get("names", ()))
@@ -90,12 +96,14 @@ class Records:
     def state(self) -> dict[str, Any]:
         """Return the state that `__init__` continues from, as data for JSON."""
         names_ = sorted(self._names)
-        return {"last": self._last, "names": names_, "garbage": self.garbage, "nonfinite": self.nonfinite}
+        state = {"last": self._last, "names": names_, "garbage": self.garbage, "nonfinite": self.nonfinite}
+        return state | ({"series": list(self._series)} if self._series else {})
 
     def convert_abandoned(self, data: bytes) -> bytes:
         """Return of the points that `convert` returns those that are abandoned."""
         points = self.convert(data).splitlines(keepends=True)
-        return b"".join(point for point in points if point.startswith(self._abandoned))
+        heads = self._abandoned, *(abandoned for _, abandoned in self._series.values())
+        return b"".join(point for point in points if point.startswith(heads))
 
     def convert(self, data: bytes) -> bytes:
         """Return the points of the file's next lines, which must be whole. Never raises."""
@@ -153,7 +161,21 @@ class Records:
             kept = step < self._cut.step
         else:
             kept = self._at < self._cut.place
-        return (self._head if kept else self._abandoned) + f"{fields} {ns}\n".encode()
+        head, abandoned = self._find_heads(record["tags"]) if "tags" in record else (self._head, self._abandoned)
+        return (head if kept else abandoned) + f"{fields} {ns}\n".encode()
+
+    def _write_heads(self, tags: Mapping[str, str]) -> tuple[bytes, bytes]:
+        """Return how points with these tags begin, besides the file's own: kept, and abandoned."""
+        ours = {name_metric_field(name): value for name, value in tags.items()} | self._tags
+        tagged = write_tags(names.METRICS, ours)
+        return tagged + f" {names.KEPT}=true,".encode(), tagged + f" {names.KEPT}=false,".encode()
+
+    def _find_heads(self, tags: object) -> tuple[bytes, bytes]:
+        picked = pick_tags(tags) if isinstance(tags, dict) else {}
+        series = tuple(sorted(picked.items()))
+        if picked and series not in self._series and len(self._series) < MAX_SERIES:
+            self._series[series] = self._write_heads(picked)
+        return self._series.get(series, (self._head, self._abandoned))
 
     def _field(self, name: str, value: object) -> str:
         number = convert_to_number(float(value) if isinstance(value, Decimal) else value)

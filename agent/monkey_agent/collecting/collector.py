@@ -21,7 +21,7 @@ from monkey_agent.collecting.csv_table import CsvTable
 from monkey_agent.collecting.event_file import DamagedEvents, EventReader
 from monkey_agent.collecting.log_patterns import LogPatterns
 from monkey_agent.collecting.source_files import FoundFile, SourceFiles
-from monkey_agent.collecting.source_record import SourceRecord
+from monkey_agent.collecting.source_record import SourceRecord, name_split_metric
 
 #: The file in $MONKEY_METRICS_DIR.
 COLLECTED = "collected.jsonl"
@@ -29,8 +29,6 @@ COLLECTED = "collected.jsonl"
 _MOST_NAMES = 10_000
 #: Characters of a metric's name.
 _LONGEST_NAME = 200
-#: Directories whose name is a part of the metric's: writers that part runs so give the same tags in each.
-_SPLITS = frozenset({"train", "training", "validation", "val", "valid", "dev", "test", "eval", "evaluation"})
 _PIECE = 1 << 20
 
 
@@ -109,7 +107,7 @@ def _name(path: str, tag: str) -> str:
     main = tag.replace("/", "_") + "_"
     if last.startswith(main) and len(last) > len(main):
         return f"{tag}/{last.removeprefix(main)}"
-    return f"{last}/{tag}" if last.lower() in _SPLITS and not tag.startswith(f"{last}/") else tag
+    return name_split_metric(last, tag)
 
 
 class _Output:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+#: Names of splits of the data. Writers that part runs by them give the same metrics in each.
+_SPLITS = frozenset({"train", "training", "validation", "val", "valid", "dev", "test", "eval", "evaluation"})
+
 
 class SourceRecord(NamedTuple):
     """Values of one step, as a source has them."""
@@ -34,3 +37,8 @@ def parse_step(text: str) -> int | None:
     return (
         int(number) if number is not None and number == number and abs(number) < 1 << 62 and number % 1 == 0 else None
     )
+
+
+def name_split_metric(group: str, name: str) -> str:
+    """Return the name of a metric of a group (a directory, a measurement): with the group where that names a split."""
+    return f"{group}/{name}" if group.lower() in _SPLITS and not name.startswith(f"{group}/") else name

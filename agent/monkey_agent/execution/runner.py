@@ -296,4 +296,5 @@ class LocalRunner:
         await self._cache.settle()
         await self._launcher.close()
         await asyncio.gather(*filter(None, [self._cleaner]))
+        self.spaces.close_sockets()
         await asyncio.to_thread(self.spaces.close)

@@ -13,13 +13,13 @@ from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
 from monkey_agent.checkpoints.checkpoint_saver import CheckpointSavers
-from monkey_agent.collecting.metric_collector import MetricCollector
 from monkey_agent.execution.exit_reasons import explain_exit, explain_failed_start, spell_exit_code
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.stop_conditions import StopConditions
 from monkey_agent.execution.workspace import Workspace
 from monkey_agent.local_files import explain_os_error
 from monkey_agent.ports import Attempt, AttemptEnd, AttemptOutcome
+from monkey_agent.receiving.metric_readers import MetricReaders
 from monkey_agent.supervisor.process import ProcessExit
 from monkey_agent.supervisor.shared_state import NOTHING, OWN, SIGNALLED, TIMED_OUT
 from monkey_agent.telemetry.samples import AttemptSamples
@@ -90,7 +90,7 @@ class RunningAttempt:
         self._minding = False
         watch, needed = self._conditions.see if self._conditions else None, list_needed_metrics(attempt)
         self._metrics = MetricFiles(self._space.metrics, watch, needed, self._space.history)
-        self._collector = MetricCollector(self._space, attempt.settings.sources, self.log.note)
+        self._readers = MetricReaders(self._space, attempt.settings.sources, self.log.note)
         self._checkpoint.measure, self._checkpoint.ship = self._metrics.sizes, self._ship
         #: What was not shipped yet of what it writes.
         self.unshipped = UnshippedFiles(attempt.job, attempt.k, self.log.open_cursor(), self._metrics)
@@ -152,7 +152,7 @@ class RunningAttempt:
     async def _end(self) -> None:
         if not self._frozen and self._checkpoint.in_use:
             await self.process.halt()
-            await self._collector.catch_up()
+            await self._readers.catch_up()
             await self._checkpoint.last_moment()
             if not self._frozen:
                 self.process.thaw()
@@ -177,13 +177,13 @@ class RunningAttempt:
             self._why = EndCause.REPLACED, replaced
             self._services.spawn(self._end())
         self._checkpoint.tick()
-        self._collector.tick()
+        self._readers.tick()
         if self._conditions is not None and not self._minding:
             self._minding = True
             self._services.spawn(self._mind(self._conditions))
 
     async def _ship(self) -> None:
-        await self._collector.catch_up()
+        await self._readers.catch_up()
         await self._services.ship()
 
     @property
@@ -234,7 +234,7 @@ class RunningAttempt:
 
     async def _conclude(self, how: ProcessExit) -> AttemptOutcome:
         """Return the outcome once all that it names is in the store; may be called again after a StoreError."""
-        await self._collector.finish()
+        await self._readers.finish()
         outcome = replace(self._verdict(how), facts=await self._record_facts())
         if outcome.ending in _OWN_ENDS and (replaced := self._space.replaced()):
             reason = "; ".join(dict.fromkeys(filter(None, (outcome.reason, replaced))))

@@ -16,6 +16,7 @@ from monkey.metrics.usage import USAGE_FILE
 from monkey.removal import remove_file, remove_tree
 from monkey.spec.job.job_table import nest_parameters
 from monkey.untrusted_files import move_entry, open_entry
+from monkey_agent.receiving.metric_sockets import SOCKET_FILE, MetricSockets
 
 if TYPE_CHECKING:
     from monkey_agent.execution.attempt_resources import AttemptResources
@@ -39,7 +40,7 @@ class Workspace:
 
     __slots__ = (
         *("checkpoint", "history", "hold", "job", "log", "metrics", "name", "outputs", "root", "samples"),
-        *("spoilt", "work"),
+        *("sockets", "spoilt", "work"),
     )
 
     def __init__(self, job: str, root: str) -> None:
@@ -52,6 +53,8 @@ class Workspace:
         self.samples = f"{root}/{USAGE_FILE}"
         #: What its attempt uses of the machine: given back with it.
         self.hold: AttemptResources | None = None
+        #: By which programs send metrics; None for one whose job is over, or that could have none.
+        self.sockets: MetricSockets | None = None
         #: What its attempt continues; None for nothing.
         self.history: AttemptHistory | None = None
         #: May somebody still write into it? Then no other attempt gets it.
@@ -62,6 +65,12 @@ class Workspace:
         """The directories whose places its job knows."""
         work, outputs, metrics, checkpoint = DIRECTORIES
         return f"{self.root}/{work}", f"{self.root}/{outputs}", f"{self.root}/{metrics}", f"{self.root}/{checkpoint}"
+
+    def close_sockets(self) -> None:
+        """Close its sockets, if it has any."""
+        if self.sockets is not None:
+            self.sockets.close()
+            self.sockets = None
 
     def replaced(self) -> str:
         """Say which directory the job replaced, by what, and what to do; "" for none, and for those it removed."""
@@ -95,8 +104,8 @@ class Workspaces:
         """Take over the state directory. What earlier agents left becomes trash."""
         self._attempts, self._trash = f"{state}/attempts", f"{state}/trash"
         os.makedirs(self._trash, exist_ok=True)
-        #: Cleared, under the names of those that had them last.
-        self._spare: list[str] = []
+        #: Cleared, under the names of those that had them last, with their sockets.
+        self._spare: dict[str, MetricSockets | None] = {}
         self._count = 0
         #: Was anything discarded since the trash was last emptied?
         self.has_trash = bool(os.listdir(self._trash))
@@ -109,15 +118,26 @@ class Workspaces:
         """Return the empty workspace of a new attempt. Raises OSError."""
         space = Workspace(job, f"{self._attempts}/{job}.{k}")
         if space.root in self._spare:
-            self._spare.remove(space.root)
+            space.sockets = self._spare.pop(space.root)
         elif self._spare:
-            os.rename(self._spare.pop(), space.root)
+            root, space.sockets = self._spare.popitem()
+            os.rename(root, space.root)
         else:
             os.mkdir(space.root)
             for path in space.directories:
                 os.mkdir(path)
                 os.utime(path, ns=(0, 0))
+        self._open_sockets(space)
         return space
+
+    @staticmethod
+    def _open_sockets(space: Workspace) -> None:
+        """Open sockets for a workspace unless it has some that nobody used; without them, a job runs all the same."""
+        if space.sockets is not None and not space.sockets.is_fresh(space.root):
+            space.close_sockets()
+        if space.sockets is None:
+            with contextlib.suppress(OSError):
+                space.sockets = MetricSockets(space.root)
 
     def give(self, space: Workspace) -> None:
         """Take a workspace back."""
@@ -126,16 +146,20 @@ class Workspaces:
             space.hold = None
         try:
             if not space.spoilt and len(self._spare) < SPARE and self._reset(space):
-                self._spare.append(space.root)
+                self._spare[space.root], space.sockets = space.sockets, None
                 return
         except OSError:
             pass  # the job made something strange of it
+        space.close_sockets()
         self._discard(space.root)
 
     def _reset(self, space: Workspace) -> bool:
         """Make a workspace as good as new; False where that is more work than making one. Raises OSError."""
         root = open_entry(space.root, step=True)
         try:
+            if space.sockets is None or not space.sockets.is_fresh(space.root):
+                space.close_sockets()
+                remove_file(SOCKET_FILE, root)
             return all(self._reset_directory(name, root) for name in DIRECTORIES) and self._reset_files(root)
         finally:
             os.close(root)
@@ -198,8 +222,15 @@ class Workspaces:
         """What is in the trash, once that was emptied: paths that could not be removed."""
         return [f"{self._trash}/{name}" for name in os.listdir(self._trash)]
 
+    def close_sockets(self) -> None:
+        """Close the sockets that were kept for the next jobs."""
+        for sockets in filter(None, self._spare.values()):
+            sockets.close()
+        self._spare = dict.fromkeys(self._spare)
+
     def close(self) -> None:
-        """Remove what was kept for the next jobs, and the trash."""
+        """Remove what was kept for the next jobs, and the trash; slow, and to be called in another thread."""
+        self.close_sockets()
         for path in self._spare:
             self._discard(path)
         self._spare.clear()
@@ -226,5 +257,6 @@ def make_job_variables(attempt: Attempt, space: Workspace) -> dict[str, str]:
         "MONKEY_OUTPUT_DIR": space.outputs,
         "MONKEY_CHECKPOINT_DIR": space.checkpoint,
         "MONKEY_METRICS_DIR": space.metrics,
+        **(space.sockets.name_variables(space.root) if space.sockets else {}),
         "PWD": space.work,
     }

@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from monkey.metrics.records import MAX_FIELDS, NOTHING_KEPT, RecordCut, Records
+from monkey.metrics.records import MAX_FIELDS, MAX_SERIES, NOTHING_KEPT, RecordCut, Records
 
 HEAD = b"metrics,job=j,sweep=s kept=true,"
 TAGS = {"sweep": "s", "job": "j"}
@@ -175,6 +175,41 @@ def test_a_job_that_invents_names_gets_so_many_and_no_more(monkeypatch: pytest.M
     sent += records.convert(data[half:])
     assert len(sent.splitlines()) == 2000
     assert records.garbage == 500
+
+
+def tagged(metrics: str, tags: str, at: int) -> bytes:
+    return f'{{"m":{{{metrics}}},"step":{at},"t":179000000000000{at:04}e-9,"tags":{tags}}}\n'.encode()
+
+
+def test_tags_of_a_record_are_tags_of_its_point_and_never_take_the_place_of_ours() -> None:
+    data = tagged('"loss":1', '{"layer": "conv 1", "job": "other", "host_": "x"}', 1) + line('"loss":2', step="2")
+    data += tagged('"loss":3', '{"n": 3, "empty": "", "ctrl": "a\\nb", "long": "' + "v" * 201 + '"}', 3)
+    data += tagged('"loss":4', "[1]", 4)
+    own, plain, *others = Records(TAGS).convert(data).decode().splitlines()
+    assert (
+        own == "metrics,host__=x,job=j,job_=other,layer=conv\\ 1,sweep=s kept=true,loss=1.0,step=1i 1790000000000000001"
+    )
+    assert all(each.startswith(HEAD.decode()) for each in (plain, *others)) and len(others) == 2
+
+
+def test_a_job_that_invents_tags_gets_so_many_series_and_loses_no_point() -> None:
+    data = b"".join(tagged('"a":1', f'{{"n": "{at % 250}"}}', at) for at in range(500))
+    records = Records(TAGS)
+    half = data.index(b'"step":123')
+    half = data.rindex(b"\n", 0, half) + 1
+    sent = records.convert(data[:half])
+    records = Records(TAGS, json.loads(json.dumps(records.state())))
+    points = (sent + records.convert(data[half:])).decode().splitlines()
+    assert len(points) == 500
+    series = {point.partition(" ")[0] for point in points}
+    assert len(series) == MAX_SERIES + 1 and sum(",n=" in point for point in points) == 2 * MAX_SERIES
+
+
+def test_abandoned_points_are_those_with_tags_too() -> None:
+    data = tagged('"a":1', '{"n": "1"}', 1) + tagged('"a":2', '{"n": "1"}', 2) + line('"a":3', step="3")
+    abandoned = Records(TAGS, cut=RecordCut(2, 0)).convert_abandoned(data).decode().splitlines()
+    assert [point.partition(" ")[0] for point in abandoned] == ["metrics,job=j,n=1,sweep=s", "metrics,job=j,sweep=s"]
+    assert all("kept=false" in point for point in abandoned)
 
 
 NUMBERS = st.one_of(st.floats(), st.integers(), st.integers(-(10**330), 10**330))
