@@ -137,7 +137,7 @@ def dashboards(c: Context, pictures: bool = False) -> None:
 
 @task
 def stack(c: Context) -> None:
-    """Start InfluxDB and Grafana with our dashboards in containers; passwords are made, in dashboards/.env."""
+    """Start InfluxDB, Telegraf and Grafana with our dashboards in containers; passwords go into dashboards/.env."""
     from dashboards.stack import StackError, start
 
     try:

@@ -1,4 +1,4 @@
-"""Starts InfluxDB and Grafana in containers, with passwords that nobody else has: `invoke stack`."""
+"""Starts InfluxDB, Grafana and Telegraf in containers, with passwords that nobody else has: `invoke stack`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ MADE = ("INFLUX_ADMIN_PASSWORD", "INFLUX_ADMIN_TOKEN", "GRAFANA_ADMIN_PASSWORD")
 TOKENS = {
     "INFLUX_TOKEN": (("read", "write"), "monkey's agents, doctor and backfill"),
     "GRAFANA_TOKEN": (("read",), "Grafana"),
+    "TELEGRAF_TOKEN": (("write",), "Telegraf"),
 }
 
 
@@ -32,7 +33,7 @@ class StackError(Exception):
 
 
 def start(env: Path = ENV) -> str:
-    """Start both, and return what a person is to be told. Raises StackError."""
+    """Start all three, and return what a person is to be told. Raises StackError."""
     compose = _compose(env)
     known = read(env)
     made = [name for name in MADE if name not in known]
@@ -56,6 +57,7 @@ def told(env: Path, known: Mapping[str, str], made: list[str]) -> str:
         [
             f"made: {', '.join(made)}, in {env}" if made else f"passwords and tokens are those in {env}",
             f"Grafana: {grafana} (user admin, password GRAFANA_ADMIN_PASSWORD)",
+            f"Telegraf: udp://127.0.0.1:{known.get('TELEGRAF_PORT', 8094)}, for programs that are no jobs",
             f"InfluxDB: {influx}; for monkey.yaml:",
             f"  metrics: {{influxdb: {settings}}}",
             f"and for its secret, here: export $(grep ^INFLUX_TOKEN= {env})",

@@ -107,7 +107,7 @@ def convert_to_number(value: object) -> float | None:
     return int(value) if isinstance(value, int) else None
 
 
-def pick_tags(tags: Mapping[str, object]) -> dict[str, str]:
+def select_tags(tags: Mapping[str, object]) -> dict[str, str]:
     """Return the tags of a record that can be sent: texts that are short and printable, and not too many."""
     picked: dict[str, str] = {}
     for name, value in tags.items():

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from monkey.metrics import names
 from monkey.metrics.influx.influx_points import MAX_TIME, convert_to_float, escape_tag, name_metric_field, write_tags
 from monkey.metrics.metric_log import is_metric_name
-from monkey.metrics.record_feed import MAX_LINE, MAX_STEP, convert_to_number, pick_tags
+from monkey.metrics.record_feed import MAX_LINE, MAX_STEP, convert_to_number, select_tags
 
 # A record as `monkey.log` itself writes it, of names that are known, and whose numbers cannot be too large: a run of
 # those is translated by exchanging its punctuation. Atomic groups: nothing is tried twice. No possessive quantifiers
@@ -171,7 +171,7 @@ class Records:
         return tagged + f" {names.KEPT}=true,".encode(), tagged + f" {names.KEPT}=false,".encode()
 
     def _find_heads(self, tags: object) -> tuple[bytes, bytes]:
-        picked = pick_tags(tags) if isinstance(tags, dict) else {}
+        picked = select_tags(tags) if isinstance(tags, dict) else {}
         series = tuple(sorted(picked.items()))
         if picked and series not in self._series and len(self._series) < MAX_SERIES:
             self._series[series] = self._write_heads(picked)

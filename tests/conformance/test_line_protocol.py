@@ -44,6 +44,6 @@ def test_we_read_what_influxdb_reads(require: Callable[[str], str], tmp_path: Pa
             else:
                 [row] = database.rows(f'SELECT * FROM "m{number}"')
                 theirs[rest] = {name: value for name, value in row.items() if value is not None}
-            ours[rest] = None if point is None else {"time": point.ns, **point.tags, **point.metrics}
+            ours[rest] = None if point is None else {"time": point.ns, **dict(point.tags), **point.metrics}
     assert [rest for rest in theirs if theirs[rest] is None] == REFUSED
     assert ours == theirs

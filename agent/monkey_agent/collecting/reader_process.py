@@ -108,9 +108,10 @@ class ReaderProcess(ABC):
 
     async def catch_up(self) -> None:
         """Look before a checkpoint, which must not go to the store before what was logged by then."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_CHECKPOINT_SECONDS):
-                await self.look()
+        if self.is_needed():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CHECKPOINT_SECONDS):
+                    await self.look()
 
     async def _start(self) -> None:
         # Marked, so that our successor ends it; in a session of its own, so that ^C does not.

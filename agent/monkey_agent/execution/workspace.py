@@ -132,7 +132,7 @@ class Workspaces:
 
     @staticmethod
     def _open_sockets(space: Workspace) -> None:
-        """Open sockets for a workspace unless it has some that nobody used; without them, a job runs all the same."""
+        """Open sockets for a workspace unless it has unused ones; without them, a job runs all the same."""
         if space.sockets is not None and not space.sockets.is_fresh(space.root):
             space.close_sockets()
         if space.sockets is None:

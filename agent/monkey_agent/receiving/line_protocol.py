@@ -48,7 +48,8 @@ class ReceivedPoint(NamedTuple):
     step: int | None
     #: Nanoseconds since the epoch; None where the line has none that can be one.
     ns: int | None
-    tags: Mapping[str, str]
+    #: Names and values.
+    tags: tuple[tuple[str, str], ...]
     #: Number of fields that hold texts, which are no metrics.
     texts: int
 
@@ -89,10 +90,10 @@ def _read_point(head: str, fields: str, ns: str | None) -> ReceivedPoint | None:
 
 
 @lru_cache(1024)
-def _read_head(head: str) -> tuple[str, Mapping[str, str]]:
+def _read_head(head: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return the measurement and the tags; a tag without a value is none."""
     measurement, found = _split_head(head)
-    return _unescape(measurement), {_unescape(key): _unescape(value) for key, value in found if value}
+    return _unescape(measurement), tuple((_unescape(key), _unescape(value)) for key, value in found if value)
 
 
 def _split_head(head: str) -> tuple[str, list[tuple[str, str]]]:

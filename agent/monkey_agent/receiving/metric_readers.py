@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 from monkey.spec.job.metric_sources import MetricSource
@@ -24,8 +23,10 @@ class MetricReaders:
 
     async def catch_up(self) -> None:
         """Have all that was logged by now in the metrics files, before a checkpoint goes to the store."""
-        await asyncio.gather(self._collector.catch_up(), self._receiver.catch_up())
+        await self._collector.catch_up()
+        await self._receiver.catch_up()
 
     async def finish(self) -> None:
         """Have all that was logged in the metrics files, as the job has ended."""
-        await asyncio.gather(self._collector.finish(), self._receiver.finish())
+        await self._collector.finish()
+        await self._receiver.finish()

@@ -6,10 +6,10 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Mapping
+from functools import lru_cache
 
 from monkey.metrics.metric_log import is_metric_name
-from monkey.metrics.record_feed import MAX_LINE, pick_tags
+from monkey.metrics.record_feed import MAX_LINE, select_tags
 from monkey.untrusted_files import open_regular
 from monkey_agent.receiving.line_protocol import ReceivedPoint
 
@@ -61,7 +61,7 @@ class ReceivedRecords:
             return
         step = "null" if point.step is None else point.step
         ns = time.time_ns() if point.ns is None else point.ns
-        tags = self._tags(point.tags) if point.tags else ""
+        tags = self._write_tags(point.tags) if point.tags else ""
         line = f'{{"m":{{{",".join(values)}}},"step":{step},"t":{ns}e-9{tags}}}\n'
         if len(line) > MAX_LINE:
             self._counts[_LARGE] += 1
@@ -84,10 +84,10 @@ class ReceivedRecords:
             known = self._names[name] = json.dumps(name)
         return known
 
-    def _tags(self, tags: Mapping[str, str]) -> str:
-        picked = pick_tags(tags)
-        self._counts[_TAGS] += len(tags) - len(picked)
-        return f',"tags":{json.dumps(picked)}' if picked else ""
+    def _write_tags(self, tags: tuple[tuple[str, str], ...]) -> str:
+        text, refused = _encode_tags(tags)
+        self._counts[_TAGS] += refused
+        return text
 
     def flush(self) -> None:
         """Write what was added. Where the disk takes none, it is lost and counted: no sender waits for a full disk."""
@@ -118,6 +118,13 @@ class ReceivedRecords:
                 self._told[what] = count
                 told.append(f"{count:,} {what}")
         return told
+
+
+@lru_cache(1024)
+def _encode_tags(tags: tuple[tuple[str, str], ...]) -> tuple[str, int]:
+    """Return the tags as a part of a line, and how many of them are left out."""
+    picked = select_tags(dict(tags))
+    return f',"tags":{json.dumps(picked)}' if picked else "", len(tags) - len(picked)
 
 
 def _spell(value: float) -> str:

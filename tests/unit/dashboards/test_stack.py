@@ -8,6 +8,7 @@ import re
 import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from dashboards.stack import ENV, MADE, TOKENS, StackError, read, told, write
+from dashboards.stack import BUCKET, ENV, MADE, ORG, TOKENS, StackError, read, told, write
+from monkey.metrics.names import JOBS, METRICS, SYSTEM
 from tests.grafana import BOARDS, NAMES
 
 ROOT = BOARDS.parent
@@ -36,14 +38,14 @@ def test_images_are_pinned_and_passwords_have_no_default() -> None:
     services = loaded("compose.yaml")["services"]
     for service in services.values():
         assert re.fullmatch(r"[\w/]+:\d+\.\d+\.\d+", service["image"])
-        assert all(port.startswith("${STACK_ADDRESS:-127.0.0.1}:") for port in service["ports"])
+        assert all(port.startswith(("${STACK_ADDRESS:-127.0.0.1}:", "127.0.0.1:")) for port in service["ports"])
     needed = re.findall(r"\$\{(\w+):\?", (BOARDS / "compose.yaml").read_text())
     assert sorted(needed) == sorted(MADE)
     secret = [
         name for service in services.values() for name in service["environment"] if re.search("PASSWORD|TOKEN", name)
     ]
     asked = [services[s]["environment"][n] for s in services for n in secret if n in services[s]["environment"]]
-    assert len(asked) == len(MADE) + 1 and all(value.startswith("${") for value in asked)
+    assert len(asked) == len(MADE) + 2 and all(value.startswith("${") for value in asked)
 
 
 def test_grafana_is_told_of_what_is_mounted() -> None:
@@ -60,6 +62,21 @@ def test_grafana_is_told_of_what_is_mounted() -> None:
     assert source["jsonData"]["dbName"] == influxdb["DOCKER_INFLUXDB_INIT_BUCKET"]
     assert source["secureJsonData"] == {"httpHeaderValue1": "Token ${GRAFANA_TOKEN}"}
     assert "GRAFANA_TOKEN" in grafana["environment"]
+
+
+def test_telegraf_sends_into_our_bucket_and_never_for_us() -> None:
+    service, settings = (
+        loaded("compose.yaml")["services"]["telegraf"],
+        tomllib.loads((BOARDS / "telegraf.conf").read_text()),
+    )
+    [listener], [output] = settings["inputs"]["socket_listener"], settings["outputs"]["influxdb_v2"]
+    assert service["volumes"] == ["./telegraf.conf:/etc/telegraf/telegraf.conf:ro"]
+    # Whoever may send may send anything: only from this machine, and nothing that the dashboards read.
+    [port] = service["ports"]
+    assert port.startswith("127.0.0.1:") and port.endswith(f"{listener['service_address'].removeprefix('udp://')}/udp")
+    assert set(output["namedrop"]) == {METRICS, JOBS, SYSTEM}
+    assert (output["organization"], output["bucket"]) == (ORG, BUCKET)
+    assert {output["token"], *output["urls"]} == {f"${{{name}}}" for name in service["environment"]}
 
 
 def test_the_data_source_for_1_8_is_what_its_comment_says() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import stat
 import struct
@@ -21,6 +22,7 @@ from monkey_agent.receiving.metric_receiver import MetricReceiver
 from monkey_agent.receiving.metric_sockets import SOCKET_VARIABLE, UDP_VARIABLE, MetricSockets
 from monkey_agent.receiving.received_records import RECEIVED_FILE
 
+DOCS = Path(__file__).parents[4] / "docs/metrics.md"
 #: Sends so many lines to a unix socket, as fast as they are taken.
 SENDER = """if True:
     import socket, sys
@@ -79,8 +81,8 @@ class Room:
         return [record["step"] for record in self.found()]
 
 
-async def run(*command: str) -> None:
-    process = await asyncio.create_subprocess_exec(*command)
+async def run(*command: str, env: dict[str, str] | None = None) -> None:
+    process = await asyncio.create_subprocess_exec(*command, env=env)
     assert await process.wait() == 0
 
 
@@ -130,6 +132,25 @@ def test_what_comes_by_udp_before_the_receiver_is_ready_is_kept(play: Play) -> N
         assert b'"t":1790000000000000001e-9' in room.written()
         await room.end()
 
+    play(scene)
+
+
+def test_what_the_documentation_shows_is_received(require: Callable[[str], str], play: Play) -> None:
+    section = DOCS.read_text().split("\n## Line protocol\n")[1].split("\n## ")[0]
+    programs = re.findall(r"^```(python|bash)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    plain = [(language, code) for language, code in programs if "telegraf" not in code]
+    tools = {"python": sys.executable, **{tool: require(tool) for tool in ("bash",)}}
+
+    async def scene(room: Room) -> None:
+        env = {**os.environ, **room.names}
+        for language, code in plain:
+            await run(tools[language], "-c", code, env=env)
+        await room.receiver.finish()
+        # In any order: a socket keeps its own, and no more.
+        found = sorted((json.dumps(record["m"]), record["step"], str(record.get("tags"))) for record in room.found())
+        assert found == [('{"loss": 0.3}', 10, "None"), ('{"loss": 0.3}', 10, "{'layer': 'conv1'}")]
+
+    assert len(plain) == 2
     play(scene)
 
 
