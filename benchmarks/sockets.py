@@ -74,7 +74,8 @@ async def measure(spaces: Workspaces, job: str, sender: str, *words: str, room: 
     space = spaces.take(job, 1)
     assert space.sockets is not None
     if room:
-        space.sockets.udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        with socket.socket(fileno=os.dup(space.sockets.udp)) as udp:
+            udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
     names, notes = space.sockets.name_variables(space.root), list[str]()
     readers = MetricReaders(space, [], notes.append)
     host, _, port = names[UDP_VARIABLE].partition(":")

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from monkey.metrics.records import Records
 from monkey_agent.receiving.line_protocol import parse_lines
+from monkey_agent.receiving.received_records import RECEIVED_FILE, ReceivedRecords
 from tests import influx
 from tests.conformance.test_influx_server import write
 
@@ -47,3 +49,36 @@ def test_we_read_what_influxdb_reads(require: Callable[[str], str], tmp_path: Pa
             ours[rest] = None if point is None else {"time": point.ns, **dict(point.tags), **point.metrics}
     assert [rest for rest in theirs if theirs[rest] is None] == REFUSED
     assert ours == theirs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["influxd", "influxd1"])
+def test_tags_that_a_job_sends_are_tags_in_influxdb(
+    require: Callable[[str], str], tmp_path: Path, program: str
+) -> None:
+    require(program)
+    sent = [
+        f"loss,layer=conv\\ 1,job=theirs value=0.5,step=1i {T}",
+        f"loss,layer=a\\,b\\=c\\\\d value=0.25,step=2i {T + 1}",
+        f'loss,quote=" value=0.125,step=3i {T + 2}',
+        f"loss value=4i {T + 3}",
+    ]
+    (tmp_path / "metrics").mkdir()
+    records = ReceivedRecords(str(tmp_path / "metrics"))
+    for point in parse_lines("\n".join(sent)):
+        records.add(point)
+    records.flush()
+    points = Records({"job": "ours"}).convert((tmp_path / "metrics" / RECEIVED_FILE).read_bytes())
+    (tmp_path / "server").mkdir()
+    with influx.serve(program, tmp_path / "server") as server:
+        database = server.database()
+        database.write(points)
+        rows = database.rows("SELECT loss FROM metrics GROUP BY layer, quote, job, job_")
+    found = {row["loss"]: tuple(row[name] for name in ("job", "job_", "layer", "quote")) for row in rows}
+    # No line can say a backslash before another: it becomes a slash.
+    assert found == {
+        0.5: ("ours", "theirs", "conv 1", ""),
+        0.25: ("ours", "", "a,b=c/\\d", ""),
+        0.125: ("ours", "", "", '"'),
+        4.0: ("ours", "", "", ""),
+    }

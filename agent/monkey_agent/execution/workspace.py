@@ -107,6 +107,7 @@ class Workspaces:
         #: Cleared, under the names of those that had them last, with their sockets.
         self._spare: dict[str, MetricSockets | None] = {}
         self._count = 0
+        self._taken: set[Workspace] = set()
         #: Was anything discarded since the trash was last emptied?
         self.has_trash = bool(os.listdir(self._trash))
         if os.path.isdir(self._attempts):
@@ -127,6 +128,7 @@ class Workspaces:
             for path in space.directories:
                 os.mkdir(path)
                 os.utime(path, ns=(0, 0))
+        self._taken.add(space)
         self._open_sockets(space)
         return space
 
@@ -141,6 +143,7 @@ class Workspaces:
 
     def give(self, space: Workspace) -> None:
         """Take a workspace back."""
+        self._taken.discard(space)
         if space.hold is not None:
             space.hold.close()
             space.hold = None
@@ -223,7 +226,9 @@ class Workspaces:
         return [f"{self._trash}/{name}" for name in os.listdir(self._trash)]
 
     def close_sockets(self) -> None:
-        """Close the sockets that were kept for the next jobs."""
+        """Close all sockets, those that were kept for the next jobs, too."""
+        for space in self._taken:
+            space.close_sockets()
         for sockets in filter(None, self._spare.values()):
             sockets.close()
         self._spare = dict.fromkeys(self._spare)

@@ -23,7 +23,7 @@ class MetricReceiver(ReaderProcess):
         super().__init__(space, "monkey_agent.receiving.receiver", trouble, note)
         self._sockets = space.sockets
         if self._sockets is not None:
-            self.descriptors = (self._sockets.unix.fileno(), self._sockets.udp.fileno())
+            self.descriptors = (self._sockets.unix, self._sockets.udp)
             self._sockets.listen(self.tick)
 
     def is_needed(self) -> bool:

@@ -43,31 +43,33 @@ class MetricSockets:
         """Open both, for the workspace at `root`. Raises OSError."""
         self._aside = ""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.unix = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._on_first: Callable[[], None] | None = None
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._came = False
+        #: Their descriptors; -1 once they are closed.
+        self.unix = self.udp = -1
         try:
-            path = f"{root}/{SOCKET_FILE}"
-            if len(os.fsencode(path)) > _LONGEST_PATH:
-                self._aside = tempfile.mkdtemp(prefix="monkey-")
-                path = f"{self._aside}/{SOCKET_FILE}"
-            remove_file(path)  # of an earlier job, which used it
-            self.unix.bind(path)
-            os.chmod(path, 0o600)
-            self._inode = os.stat(path).st_ino
-            _ask_for_room(self.udp)
-            self.udp.bind(("127.0.0.1", 0))
-            #: "127.0.0.1:PORT".
-            self.address = "{}:{}".format(*self.udp.getsockname())
+            self.unix = self._open_unix(root)
+            self.udp, self.address = _open_udp()
         except BaseException:
             self.close()
             raise
         self._poll = select.poll()
         for each in (self.unix, self.udp):
             self._poll.register(each, select.POLLIN)
-        self._on_first: Callable[[], None] | None = None
-        self._held: list[bytes] = []
-        self._held_bytes = 0
-        self._came = False
+
+    def _open_unix(self, root: str) -> int:
+        path = f"{root}/{SOCKET_FILE}"
+        if len(os.fsencode(path)) > _LONGEST_PATH:
+            self._aside = tempfile.mkdtemp(prefix="monkey-")
+            path = f"{self._aside}/{SOCKET_FILE}"
+        remove_file(path)  # of an earlier job, which used it
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as opened:
+            opened.bind(path)
+            os.chmod(path, 0o600)
+            self._inode = os.stat(path).st_ino
+            return opened.detach()
 
     def name_variables(self, root: str) -> dict[str, str]:
         """Return the variables of a job whose workspace is at `root` now."""
@@ -106,7 +108,7 @@ class MetricSockets:
                 if self._on_first is None or self._held_bytes >= _HELD_BYTES:
                     self._stop_reading(self.udp)
                     return
-                data = self.udp.recv(_DATAGRAM)
+                data = os.read(self.udp, _DATAGRAM)
                 self._held.append(data)
                 self._held_bytes += len(data) + 64  # an empty one takes memory, too
 
@@ -124,17 +126,32 @@ class MetricSockets:
         held, self._held, self._held_bytes = self._held, [], 0
         return held
 
-    def _stop_reading(self, which: socket.socket) -> None:
+    def _stop_reading(self, which: int) -> None:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(which)
 
     def close(self) -> None:
         """Close both; the file stays in its workspace."""
         for each in (self.unix, self.udp):
-            self._stop_reading(each)
-            each.close()
+            if each >= 0:
+                self._stop_reading(each)
+                os.close(each)
+        self.unix = self.udp = -1
         if self._aside:
             remove_tree(self._aside)
+
+    def __del__(self) -> None:
+        """Leave no descriptor behind where an agent's life ends without a `close`."""
+        self.close()
+
+
+def _open_udp() -> tuple[int, str]:
+    """Return the descriptor of a UDP socket on this machine alone, and its "127.0.0.1:PORT"."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as opened:
+        _ask_for_room(opened)
+        opened.bind(("127.0.0.1", 0))
+        address = "{}:{}".format(*opened.getsockname())
+        return opened.detach(), address
 
 
 def _ask_for_room(udp: socket.socket) -> None:

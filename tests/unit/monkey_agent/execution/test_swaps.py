@@ -137,6 +137,7 @@ def test_a_swap_before_any_step_hits_nothing(
             swap = partial(swaps.swap, stage.space.root, place, str(precious.root))
             with contextlib.suppress(OSError), step.before(n, swap):
                 run(deed(stage))
+            stage.spaces.close_sockets()
             stage.spaces.empty_trash()
             precious.check(where)
             assert MARK not in b"".join(_stored(stage.store, run)), (place, n)
