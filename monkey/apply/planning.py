@@ -27,8 +27,8 @@ from monkey.apply.world.observe import add_shortage_warnings, check_secrets, obs
 from monkey.apply.world.world import World
 from monkey.errors import StalePlan
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.cost import compute_worst_cost
-from monkey.plan.diff import compute_plan
 from monkey.plan.jobs.job_changes import JobChanges
 from monkey.plan.observed import ObservedProject
 from monkey.plan.saved_plan import SavedPlan, check_saved_project, parse_saved_plan, verify_saved_plan

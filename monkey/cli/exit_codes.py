@@ -1,4 +1,4 @@
-"""Exit codes of `monkey` besides 0, 1 (an error, or jobs that failed) and the 2 of `plan --detailed-exitcode`."""
+"""Exit codes of `monkey` besides 0, 1 (an error, failed jobs) and the 2 of `plan --detailed-exitcode` and `diff`."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ VERBS = {
         "list": "List jobs, sweeps, providers or instances.",
         "info": "Show the details of a job or a sweep.",
         "history": "Show what was done to a sweep, by whom.",
+        "diff": "Show what differs between two jobs or revisions.",
         "logs": "Show the logs of jobs; -f follows.",
         "results": "Show jobs with their metrics, best first.",
         "compare": "Compare two sweeps or revisions; fail if worse.",

@@ -66,7 +66,7 @@ def monkey_command() -> None:
 def call_verb(arguments: list[str]) -> int:
     """Run the verb that the arguments name and return its exit code.
 
-    Raises MonkeyError, also for arguments that are wrong: exit code 2 belongs to `plan --detailed-exitcode`.
+    Raises MonkeyError, also for arguments that are wrong: exit code 2 belongs to `plan --detailed-exitcode` and `diff`.
     """
     try:
         code: Any = monkey_command.main(arguments, prog_name="monkey", standalone_mode=False)

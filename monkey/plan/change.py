@@ -1,4 +1,4 @@
-"""The plan: what an apply would change, and why. It is made by `diff`, shown by `text.lines`, saved by `saved_plan`."""
+"""The plan: what an apply would change, and why; of `compute_plan`, shown by `text.lines`, saved by `saved_plan`."""
 
 from __future__ import annotations
 

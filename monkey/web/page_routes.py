@@ -10,8 +10,10 @@ from typing import Any
 
 from aiohttp import web
 
+from monkey.apply.inspect.named_sides import find_sides
 from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.status.store_snapshot import SweepView
+from monkey.results.differences.compare_sides import compare_sides
 from monkey.web.curve_cache import CurveCache, JobCurves
 from monkey.web.job_data import serialize_job_page
 from monkey.web.live_store import LiveStore
@@ -44,6 +46,7 @@ class PageRoutes:
             "/api/sweep/{sweep}": self._show_sweep,
             "/api/failures/{sweep}": self._show_failures,
             "/api/job/{sweep}/{job}": self._show_job,
+            "/api/difference/{sweep}/{job}": self._show_difference,
             "/api/job-curves/{sweep}/{job}": self._show_job_curves,
             "/api/log/{sweep}/{job}": self._show_log,
             "/api/curves/{sweep}": self._show_curves,
@@ -94,6 +97,13 @@ class PageRoutes:
 
     async def _show_job(self, request: web.Request) -> Any:
         return await serialize_job_page(self._live.world, *await self._find_job(request))
+
+    async def _show_difference(self, request: web.Request) -> Any:
+        """Return what differs from the job that `against` names, as `monkey diff --json` prints it."""
+        world, (view, job) = self._live.world, await self._find_job(request)
+        whats = f"{view.state.name}/{job}", request.query.get("against", "")
+        sides = await find_sides(world, await self._live.snapshot(), whats)
+        return (await compare_sides(world.at, world.keys, *sides)).to_json()
 
     async def _show_job_curves(self, request: web.Request) -> Any:
         curves, growing = await self._curves.read(*await self._find_job(request))

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from monkey.plan.change import Plan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.desired import DesiredSweep
-from monkey.plan.diff import compute_plan
 from monkey.plan.observed import ObservedProject, ObservedSweep
 from monkey.plan.text.markdown import format_markdown
 from monkey.plan.text.plan_document import serialize_plan

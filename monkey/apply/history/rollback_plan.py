@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from monkey.apply.planning import PlanningResult, plan_loaded_specs
 from monkey.apply.world.desired_state import LoadedSpec, check_providers
+from monkey.apply.world.lookup import find_revision
 from monkey.apply.world.world import World
-from monkey.errors import MonkeyError, NotFound
+from monkey.errors import MonkeyError
 from monkey.plan.desired import DesiredSweep
 from monkey.plan.explain import find_setting_changes
 from monkey.protocol.sweeps.revision import NumberedRevision, Revision
@@ -47,11 +48,7 @@ def _choose(revisions: Sequence[NumberedRevision], number: int | None, name: str
         if not others:
             raise MonkeyError(f"sweep {name!r} has no earlier revision that differs", hint=f"`monkey history {name}`")
         return others[-1]
-    found = next((one for one in revisions if one.number == number), None)
-    if found is None:
-        numbers = ", ".join(str(one.number) for one in revisions[-20:])
-        raise NotFound(f"sweep {name!r} has no revision {number}", hint=f"expected one of {numbers}")
-    return found
+    return find_revision(revisions, number, name)
 
 
 def _is_alike(one: Revision, other: Revision) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
 from monkey.errors import NotFound
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
+from monkey.protocol.sweeps.revision import NumberedRevision
 from monkey.protocol.sweeps.sweep_state import make_missing_sweep
 
 #: What a job's id, or its beginning, looks like.
@@ -70,6 +71,16 @@ def find_sweep(snapshot: StoreSnapshot, name: str) -> SweepView:
     if view is not None and view.state.skipped.total:
         raise make_missing_sweep(view.state)
     raise make_not_found(name, snapshot.sweeps, "sweep")
+
+
+def find_revision(revisions: Sequence[NumberedRevision], number: int, sweep: str) -> NumberedRevision:
+    """Return the revision of a sweep at that position of its log. Raises NotFound, naming those there are."""
+    found = next((one for one in revisions if one.number == number), None)
+    if found is None:
+        numbers = ", ".join(str(one.number) for one in revisions[-20:])
+        hint = f"expected one of {numbers}" if numbers else "`monkey list sweeps` names what there is"
+        raise NotFound(f"sweep {sweep!r} has no revision {number}", hint=hint)
+    return found
 
 
 def make_not_found(what: str, sweeps: Iterable[str], kind: str) -> NotFound:

@@ -3,7 +3,7 @@
 import { get, part } from "./api.js";
 import { Chart, colours } from "./chart.js";
 import { readSteps } from "./curves.js";
-import { ago, bytes, duration, number, value as show } from "./format.js";
+import { ago, bytes, duration, number, plural, value as show } from "./format.js";
 import { html, useMemo, useState } from "./htm.js";
 import { Log } from "./log.js";
 import { inReport } from "./report.js";
@@ -74,15 +74,6 @@ function Summary({ name, of }) {
   return html`<tr><th scope="row">${name}</th><td class="right">${last}</td><td class="right">${number(of.min)}</td><td class="right">${number(of.max)}</td><td class="right">${number(of.step)}</td><td class="right">${number(of.count)}${odd}</td></tr>`;
 }
 
-/** All that a result depends on, as [name, text] in groups. */
-function flatten(one) {
-  const { parameters, recipe } = one.configuration;
-  const facts = Object.entries(one.facts || {}).filter(([name]) => !["sha256", "trouble", "lock"].includes(name));
-  const lock = (one.facts?.lock || []).map((line) => [`package ${String(line).split(/[=@ ]/)[0]}`, line]);
-  const group = (kind, entries) => entries.map(([name, value]) => [`${kind} ${name}`, kind, name, show(value)]);
-  return [...group("parameter", Object.entries(parameters)), ...group("recipe", Object.entries(recipe)), ...group("fact", [...facts, ...lock]), ["machine", "fact", "machine", one.machine]];
-}
-
 function Configuration({ one }) {
   const { query, go } = useView();
   const [typed, setTyped] = useState(query.against || "");
@@ -110,25 +101,44 @@ function Whole({ one }) {
   return html`<table class="plain facts"><tbody>${rows.map(([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td><code>${show(value)}</code></td></tr>`)}</tbody></table>`;
 }
 
+/** Parts of a difference that are values, by what a row of each is called. */
+const PARTS = { parameters: "parameter", command: "recipe", env: "env", environment: "environment", lock: "package", machine: "machine", metrics: "metric", usage: "usage", result: "result", outputs: "output" };
+/** Files, lines of a file and characters of a line that are shown; `monkey diff` shows all. */
+const MOST = { files: 50, lines: 200, characters: 400 };
+
 function Difference({ one, against }) {
-  const [sweep, job] = against.includes("/") ? against.split("/") : [one.sweep, against];
-  const [other, error] = useLoaded(() => get(`job/${part(sweep)}/${part(job)}`), 0, against);
-  if (!other) return html`<${Trouble} error=${error} />`;
-  const mine = new Map(flatten(one).map((each) => [each[0], each]));
-  const theirs = new Map(flatten(other).map((each) => [each[0], each]));
-  const differs = [...new Set([...mine.keys(), ...theirs.keys()])].filter((key) => mine.get(key)?.[3] !== theirs.get(key)?.[3]);
-  const metrics = [...new Set([...Object.keys(one.summary), ...Object.keys(other.summary)])];
+  const place = `${part(one.sweep)}/${part(one.job)}`;
+  const [found, error] = useLoaded(() => get(`difference/${place}?against=${part(against)}`), 0, against);
+  if (!found) return html`<${Trouble} error=${error} />`;
+  const rows = Object.entries(PARTS).flatMap(([name, kind]) => (found[name] || []).map((row) => ({ kind, ...row })));
+  for (const each of found.data || []) {
+    rows.push({ kind: "dataset", ...each });
+    for (const how of ["added", "removed", "changed"]) if (each[how]) rows.push({ kind: `${each.name} ${how}`, name: each[how].slice(0, MOST.files).join(" "), a: "", b: plural(each[how].length, "file") });
+  }
+  const { sweep, job } = found.b;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="plain difference">
       <thead><tr><th scope="col">differs</th><th scope="col">this job</th><th scope="col"><${Link} to=${{ sweep, job }}><code>${job}</code><//></th></tr></thead>
       <tbody>
-        ${differs.length === 0 && html`<tr><td colspan="3" class="dim">Nothing that is recorded.</td></tr>`}
-        ${differs.map((key) => {
-          const named = mine.get(key) || theirs.get(key);
-          return html`<tr key=${key}><th scope="row"><span class="dim">${named[1]}</span> ${named[2]}</th><td><code class="minus">${mine.get(key)?.[3] ?? "–"}</code></td><td><code class="plus">${theirs.get(key)?.[3] ?? "–"}</code></td></tr>`;
-        })}
-        ${metrics.map((name) => html`<tr key=${`m ${name}`}><th scope="row"><span class="dim">metric</span> ${name}</th><td>${number(one.summary[name]?.last)}</td><td>${number(other.summary[name]?.last)}</td></tr>`)}
+        ${rows.length === 0 && !found.code && html`<tr><td colspan="3" class="dim">Nothing that is recorded.</td></tr>`}
+        ${rows.map((row) => html`<tr key=${`${row.kind} ${row.name}`}><th scope="row"><span class="dim">${row.kind}</span> ${row.name}</th><td><code class="minus">${"a" in row ? show(row.a) : "–"}</code></td><td><code class="plus">${"b" in row ? show(row.b) : "–"}</code></td></tr>`)}
       </tbody>
-    </table></div>`;
+    </table></div>
+    ${(found.notes || []).map((note) => html`<p class="dim" key=${note}>${note}</p>`)}
+    ${found.code && html`<${CodeDifference} code=${found.code} />`}`;
+}
+
+function CodeDifference({ code }) {
+  return html`${code.trouble && html`<p class="trouble">${code.trouble}</p>`}
+    ${code.files.slice(0, MOST.files).map((file) => html`<${FileDifference} key=${file.path} file=${file} />`)}
+    ${code.files.length > MOST.files && html`<p class="dim">… and ${plural(code.files.length - MOST.files, "more file")}; <code>monkey diff</code> shows them</p>`}`;
+}
+
+function FileDifference({ file }) {
+  const sizes = [file.a, file.b].filter(Boolean).map((state) => [state.size === undefined ? "" : bytes(state.size), state.sha256.slice(0, 12)].join(" ")).join(" → ");
+  const title = html`<code>${file.path}</code> <span class="dim">${file.status}${file.reason ? `, ${file.reason}` : ""}</span>`;
+  if (!file.diff.length) return html`<p>${title} <code class="dim">${sizes}</code></p>`;
+  const rest = file.diff.length - MOST.lines;
+  return html`<details open><summary>${title}</summary><pre tabindex="0" class="changes" aria-label=${`Changes of ${file.path}`}>${file.diff.slice(0, MOST.lines).map((line, at) => html`<span key=${at} class=${{ "-": "minus", "+": "plus", "@": "dim" }[line[0]]}>${line.slice(0, MOST.characters)}${"\n"}</span>`)}${rest > 0 && `… ${plural(rest, "more line")}; monkey diff shows them`}</pre></details>`;
 }
 
 function Attempts({ one }) {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from monkey.plan.change import SweepPlan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.desired import DesiredSweep
-from monkey.plan.diff import compute_plan
 from monkey.plan.observed import ObservedProject, ObservedSweep
 from tests.unit.plan.making import FILES, RECIPE, grid
 

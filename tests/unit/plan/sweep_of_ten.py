@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from monkey.plan.change import Plan
-from monkey.plan.diff import compute_plan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.observed import ObservedProject
 from monkey.spec.job.recipe import SweepSettings
 from tests.unit.plan.making import FILES, RECIPE, grid, seen, want

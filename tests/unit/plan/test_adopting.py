@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from monkey.errors import PlanError
-from monkey.plan.diff import compute_plan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.observed import ObservedProject
 from monkey.spec.job.equivalences import Equivalence
 from monkey.spec.job.recipe import EarlierRecipe

@@ -9,8 +9,8 @@ import pytest
 
 from monkey.errors import UnexpectedPlan
 from monkey.plan.change import FleetPlan, Plan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.cost import FleetCost, MachineChange
-from monkey.plan.diff import compute_plan
 from monkey.plan.digest import check_plan_digest, compute_plan_digest, find_applied_sweeps, is_done
 from monkey.plan.gone_sweeps import GoneSweep
 from monkey.plan.observed import ObservedProject

@@ -9,7 +9,7 @@ import pytest
 
 from monkey.errors import PlanError, StalePlan
 from monkey.plan.change import FleetPlan, Plan
-from monkey.plan.diff import compute_plan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.gone_sweeps import GoneSweep
 from monkey.plan.observed import ObservedProject
 from monkey.plan.saved_plan import dump_saved_plan, parse_saved_plan, verify_saved_plan

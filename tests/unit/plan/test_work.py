@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monkey.plan.change import FleetPlan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.desired import DesiredSweep
-from monkey.plan.diff import compute_plan
 from monkey.plan.observed import ObservedProject, ObservedSweep
 from monkey.plan.work import find_remaining_work
 from monkey.spec.job.recipe import JobResources, SweepSettings

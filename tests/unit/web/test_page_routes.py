@@ -140,3 +140,18 @@ def test_orders_are_the_verbs(tmp_path: Path) -> None:
             assert (await page.post("orders/retry", sweep="small", jobs=["zz"]))[0] == 404
 
     asyncio.run(main())
+
+
+def test_two_jobs_are_compared_as_monkey_diff_does(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as page:
+            one, other, _ = page.jobs
+            found = await page.get(f"difference/small/{one}?against={other[:8]}")
+            assert found["parameters"] == [{"name": "lr", "a": 1, "b": 2}] and found["b"]["job"] == other
+            assert "code" not in found and found["equal_inputs"] is False
+            assert (await page.get(f"difference/small/{one}?against=small/{one}"))["equal_inputs"]
+            for against, said in {"zz": "there is no", "": "expected a job", "small": "small is a revision"}.items():
+                status, body = await page.ask("GET", f"api/difference/small/{one}?against={against}")
+                assert status in (404, 503) and said in body["error"]
+
+    asyncio.run(main())

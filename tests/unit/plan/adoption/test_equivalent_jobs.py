@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from monkey.plan.change import SweepPlan
-from monkey.plan.diff import compute_plan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.observed import ObservedProject
 from monkey.spec.job.equivalences import Equivalence
 from monkey.spec.job.recipe import EarlierRecipe, Recipe

@@ -10,7 +10,7 @@ import pytest
 from monkey.errors import SweepRefused
 from monkey.plan.commits.place import Refusal
 from monkey.plan.commits.refusals import check_refusals
-from monkey.plan.diff import compute_plan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.observed import ObservedProject, ObservedSweep
 from monkey.plan.text.lines import format_sweep_plan, summarize_plan
 from tests.unit.plan.making import RECIPE, seen, want

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from monkey.errors import PlanError
-from monkey.plan.diff import compute_plan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.observed import ObservedProject
 from monkey.plan.preview.capped_sweep import limit_sweep
 from monkey.plan.text.lines import format_sweep_plan

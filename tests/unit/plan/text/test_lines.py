@@ -9,8 +9,8 @@ import pytest
 
 import monkey.plan.text.plan_document
 from monkey.plan.change import FleetPlan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.cost import MachineChange
-from monkey.plan.diff import compute_plan
 from monkey.plan.observed import ObservedProject
 from monkey.plan.text.lines import format_fleet_plan, format_sweep_plan, summarize_plan
 from monkey.plan.text.markdown import format_markdown

@@ -10,8 +10,8 @@ from markdown_it import MarkdownIt
 
 from monkey.ci_run import CiRun
 from monkey.plan.change import FleetPlan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.cost import MachineChange
-from monkey.plan.diff import compute_plan
 from monkey.plan.digest import compute_plan_digest
 from monkey.plan.gone_sweeps import GoneSweep
 from monkey.plan.observed import ObservedProject

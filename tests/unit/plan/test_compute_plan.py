@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from monkey.errors import PlanError
 from monkey.plan.change import FleetPlan, Plan
-from monkey.plan.diff import compute_plan
+from monkey.plan.compute_plan import compute_plan
 from monkey.plan.jobs.job_changes import StaleReason
 from monkey.plan.observed import ObservedProject
 from monkey.spec.job.recipe import JobResources, SweepSettings

@@ -1,0 +1,1 @@
+"""How differences of jobs and revisions look."""
