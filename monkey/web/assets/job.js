@@ -113,7 +113,7 @@ function Difference({ one, against }) {
   const rows = Object.entries(PARTS).flatMap(([name, kind]) => (found[name] || []).map((row) => ({ kind, ...row })));
   for (const each of found.data || []) {
     rows.push({ kind: "dataset", ...each });
-    for (const how of ["added", "removed", "changed"]) if (each[how]) rows.push({ kind: `${each.name} ${how}`, name: each[how].slice(0, MOST.files).join(" "), a: "", b: plural(each[how].length, "file") });
+    for (const how of ["added", "removed", "changed"]) if (each[how]) rows.push({ kind: `${each.name} ${how}`, name: each[how].slice(0, MOST.files).join(" "), b: plural(each[how].length, "file") });
   }
   const { sweep, job } = found.b;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="plain difference">

@@ -27,6 +27,8 @@ from monkey.spec.command.command import format_argument
 
 #: Rows of a part that are shown, values of a parameter, and characters of a value that stands in a table.
 _MAX_ROWS, _MAX_VALUES, _MAX_CELL = 40, 12, 60
+#: Columns that are left for names and for what a value differs by.
+_MAX_NAME = 30
 _NONE = "–"
 _HASH = re.compile(r"[0-9a-f]{32,64}(\.dir)?").fullmatch
 _TITLES = {"space": "parameters", "lock": "packages", "usage": "time and resources"}
@@ -88,10 +90,13 @@ def _count_rest(count: int, to: Terminal) -> list[str]:
 def _format_values(part: PartDifference, shown: Sequence[ValueChange], to: Terminal, *, everything: bool) -> list[str]:
     """Return short values in a table, and after it each long one as the lines that differ."""
     rows, blocks = [], list[str]()
+    # A cell that is cut could look like the one beside it.
+    most = _MAX_CELL if to.width is None else min(_MAX_CELL, (to.width - _MAX_NAME) // 2)
     for one in shown:
         name, sides = _USAGE.get(one.name, one.name), (one.before, one.after)
-        texts = [_shorten_hash(side) if part.name == "outputs" else _spell(one.name, side) for side in sides]
-        if any(len(text) > _MAX_CELL or "\n" in text for text in texts):
+        texts = [_spell_measure(one.name, side) if part.measured else _spell(side) for side in sides]
+        texts = list(map(_shorten_hash, sides)) if part.name == "outputs" else texts
+        if any(len(text) > most or "\n" in text for text in texts):
             blocks += [
                 flatten_text(name),
                 *(f"  {line}" for line in _format_texts(one, texts, to, everything=everything)),
@@ -120,32 +125,38 @@ def _format_texts(one: ValueChange, texts: Sequence[str], to: Terminal, *, every
     return painted + _count_rest(len(lines) - len(shown), to)
 
 
-def _spell(name: str, value: Any) -> str:
-    if value is NO_VALUE:
-        return _NONE
+def _spell_measure(name: str, value: Any) -> str:
+    """Return a value that was measured, with the digits that count: how much it differs stands beside it."""
     if name == "seconds" and isinstance(value, int | float):
         return format_elapsed(value)
-    if name.endswith("memory_bytes") and isinstance(value, int | float):
+    if name in ("memory_bytes", "gpu_memory_bytes") and isinstance(value, int | float):
         return format_size(value)
+    return format_cell(value) if isinstance(value, float) else _spell(value)
+
+
+def _spell(value: Any) -> str:
+    """Return a value so that others look otherwise: with all its digits."""
+    if value is NO_VALUE:
+        return _NONE
     if isinstance(value, str):
         return make_printable(value).replace("\t", " ")
-    return format_cell(value) if isinstance(value, float) else flatten_text(format_argument(value))
+    return flatten_text(format_argument(value))
 
 
 def _shorten_hash(value: Any) -> str:
-    return value[:12] if isinstance(value, str) and _HASH(value) else _spell("", value)
+    return value[:12] if isinstance(value, str) and _HASH(value) else _spell(value)
 
 
 def _spell_step(one: ValueChange) -> str:
     step = one.step or 0.0
-    if one.name == "seconds" or one.name.endswith("memory_bytes"):
-        return ("-" if step < 0 else "+") + _spell(one.name, abs(step))
+    if one.name in ("seconds", "memory_bytes", "gpu_memory_bytes"):
+        return ("-" if step < 0 else "+") + _spell_measure(one.name, abs(step))
     return f"{step:+.6g}"
 
 
 def _format_setting(one: ValueChange) -> str:
     if isinstance(one.before, HiddenText) or isinstance(one.after, HiddenText):
-        return flatten_text(f"{one.name} {_spell('', one.before)} → {_spell('', one.after)}")
+        return flatten_text(f"{one.name} {_spell(one.before)} → {_spell(one.after)}")
     return flatten_text(format_setting_change(SettingChange(one.name, one.before, one.after)))
 
 
@@ -158,7 +169,7 @@ def _format_space(one: ValueChange, to: Terminal, *, everything: bool) -> list[s
         shown = values if everything else values[:_MAX_VALUES]
         more = f" … {len(values):,} values" if len(shown) < len(values) else ""
         alone = " (a parameter of this side alone)" if other is NO_VALUE else ""
-        text = ", ".join(_spell("", value) for value in shown)
+        text = ", ".join(_spell(value) for value in shown)
         lines.append(to.paint(f"{sign} {name}: {flatten_text(text)}{more}{alone}", colour))
     return lines
 

@@ -12,8 +12,12 @@ import pytest
 
 from monkey.apply.world.world import World
 from monkey.cli.main import run_guarded
+from monkey.cli.render.differences.difference_lines import format_difference
+from monkey.cli.terminal.text import Terminal
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.record.facts import encode_facts, hash_facts
+from monkey.results.differences.difference import Difference, PartDifference
+from monkey.results.differences.value_change import ValueChange
 from monkey.store.create import create_object
 from tests.unit.apply.small_project import Pen, StillFleet, apply, opened, write_project
 
@@ -236,3 +240,27 @@ def test_a_long_difference_is_cut_and_says_how_much(
     )
     whole = diff(capfd, "small@1", "small", "--all")
     assert whole.count("\n+line ") == 5_000 and "--all shows" not in whole
+
+
+def test_values_that_differ_never_look_alike(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project(tmp_path, "name: small\ncommand: 'true'\nparameters: {seconds: [0.1, 0.1000000001], long: [A, B]}\n")
+    monkeypatch.chdir(tmp_path)
+    spec, words = tmp_path / "specs/small.yaml", "x" * 50
+    spec.write_text(spec.read_text().replace("A", f"{words}1").replace("B", f"{words}2"))
+
+    async def apply_once() -> list[str]:
+        async with opened(tmp_path) as world:
+            return list((await apply(world)).wanted[0].desired.table.ids)
+
+    first, *_, last = asyncio.run(apply_once())
+    found = read(capfd, first, last)
+    text = "\n".join(format_difference(read_difference(found), Terminal(80), everything=False))
+    assert "0.1  0.1000000001" in text and f"- {words}1" in text and f"+ {words}2" in text
+
+
+def read_difference(found: dict[str, Any]) -> Difference:
+    """Return the difference of parameters that was printed as JSON."""
+    changes = tuple(ValueChange(one["name"], one["a"], one["b"]) for one in found["parameters"])
+    return Difference("job", found["a"], found["b"], (PartDifference("parameters", changes),))
