@@ -37,6 +37,7 @@ VERBS = """
 status; status --json; status a; list jobs a; list jobs; list sweeps; list sweeps --json; list instances; info a
 info JOB; logs JOB; logs a; results a; results a --csv; results a --json; results a --all; results b --group-by n
 verify a; verify JOB; fetch JOB -o out; fetch a -o out; plan; plan --json; doctor; pause a; cancel b; extend a 6h
+diff a b; diff a@1 b --json; diff JOB a/0; diff a/JOB JOB --all
 """
 SPEC = """
 name: a
