@@ -59,6 +59,8 @@ class Attempt:
     earlier: tuple[AttemptRecord, ...] = ()
     #: Who applied the revision that it runs under.
     user: str = ""
+    #: The finished job that it runs once more, to be compared; "" for none.
+    checks: str = ""
 
 
 class AttemptEnd(StrEnum):

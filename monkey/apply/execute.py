@@ -174,6 +174,7 @@ def _revision(plan: SweepPlan, want: LoadedSpec, now: float, digest: str) -> Rev
         restores=desired.restores,
         adopted=dict(plan.adopted),
         plan=digest,
+        checks=dict(desired.checks),
         **stamp_entry(),
     )
 

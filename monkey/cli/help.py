@@ -32,6 +32,7 @@ VERBS = {
         "fetch": "Download the outputs of jobs.",
         "notify": "Post results and statuses to the forge, from CI.",
         "verify": "Check that the store holds what was recorded.",
+        "rerun": "Run finished jobs once more; compare with the record.",
     },
     "Steer": {
         "cancel": "Cancel a sweep.",

@@ -49,6 +49,8 @@ class DesiredSweep:
     misplaced: Refusal | None = None
     #: The earlier revision whose content this is, where a person goes back to it; else 0.
     restores: int = 0
+    #: Job of the table to the finished job that it runs once more; {} for all sweeps but checks.
+    checks: Mapping[str, str] = field(default_factory=dict)
     #: What the spec declares to be no change, with lines.
     equivalences: Sequence[Equivalence] = ()
     #: What the spec's author should hear, though it stops nothing.

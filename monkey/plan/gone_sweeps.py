@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from monkey.plan.observed import ObservedProject, ObservedSweep
-from monkey.spec.sweep.sweep_names import parse_preview_name
+from monkey.spec.sweep.sweep_names import parse_check_name, parse_preview_name
 
 #: The file name that the sweep of a `monkey run` has in place of a spec's path.
 RUN_SOURCE = "(monkey run)"
@@ -36,7 +36,7 @@ def find_gone_sweeps(
     """Return the sweeps that came from specs of this branch, and that no spec is called any more.
 
     `branch`: the one whose specs these are; None where that is unknown, and then none is pruned. A sweep of another
-    branch is none of this one's, and neither are those of `monkey run` and of previews.
+    branch is none of this one's, and neither are those of `monkey run`, of previews and of checks.
     """
     found = _judge_sweeps(observed, wanted, branch)
     return tuple(
@@ -62,6 +62,8 @@ def _judge_sweeps(
         if name in wanted or seen.applied is None or _has_ended(seen) or parse_preview_name(name) is not None:
             continue
         then = (seen.known_git or {}).get("branch")
+        if parse_check_name(name) is not None:
+            continue
         if seen.applied.source in ("", RUN_SOURCE) or (branch is not None and then is not None and branch != then):
             continue
         if then is None:

@@ -23,7 +23,7 @@ TRASH = "trash"
 #: Seconds after which the writer of a file aside has been killed.
 HALF_WRITTEN = 3600.0
 #: What lies beside an entry.
-BESIDE = (".use", ".lock", ".stamp", ".list", ".log", ".failed", ".txt", ".sh")
+BESIDE = (".use", ".lock", ".stamp", ".list", ".log", ".failed", ".txt", ".sh", ".constraints")
 
 
 @dataclass(frozen=True, order=True)

@@ -62,7 +62,9 @@ class EnvironmentBuild:
     def __init__(self, cache: Cache, path: Path, env: Mapping[str, str], lock: int, limit: float) -> None:
         """Build `path` within `limit` seconds, while the descriptor `lock` is held by us and by what we start."""
         self._cache, self._path, self._lock, self._limit = cache, path, lock, limit
-        self._log, self._script, self._requirements = (path.with_suffix(end) for end in (".log", ".sh", ".txt"))
+        self._log, self._script, self._requirements, self._constraints = (
+            path.with_suffix(end) for end in (".log", ".sh", ".txt", ".constraints")
+        )
         #: Tells what this build started from what others did.
         self._mark = f"{env.get(MARK, f':{BUILD}')}.{secrets.token_hex(6)}"
         # uv breaks its lines for a terminal of so many columns, and of an error we quote one line.
@@ -88,7 +90,7 @@ class EnvironmentBuild:
         except BaseException as exc:
             self._cache.trash(self._path)
             if isinstance(exc, asyncio.CancelledError):
-                for file in (self._log, self._script, self._requirements):
+                for file in (self._log, self._script, self._requirements, self._constraints):
                     remove_file(file)
             if isinstance(exc, EnvironmentBuildFailed):
                 with contextlib.suppress(OSError):
@@ -97,11 +99,19 @@ class EnvironmentBuild:
             raise
 
     @property
+    def _files(self) -> list[str]:
+        """What to install, and in which versions where a check repeats an environment."""
+        limits = ["-c", str(self._constraints)] if self._constraints.exists() else []
+        return ["-r", str(self._requirements), *limits]
+
+    @property
     def _failed(self) -> Path:
         return self._path.with_suffix(".failed")
 
     async def _steps(self, wanted: Mapping[str, str]) -> None:
         self._requirements.write_text(wanted.get("requirements", ""))
+        if wanted.get("constraints"):
+            self._constraints.write_text(wanted["constraints"])
         uv = shutil.which("uv", path=self._env.get("PATH"))
         if uv and await self._step(uv, "--version") == 0:
             await self._with_uv(uv, wanted.get("python"))
@@ -129,7 +139,7 @@ class EnvironmentBuild:
                 exc.message += await interpreters.suggest_python_version(uv, version, self._env)
             raise
         if _names_any(self._requirements):
-            into = ["--python", str(self._path / "bin" / "python"), "--compile-bytecode", "-r", str(self._requirements)]
+            into = ["--python", str(self._path / "bin" / "python"), "--compile-bytecode", *self._files]
             await self._must("install the requirements", uv, "pip", "install", *into)
 
     async def _with_venv(self, version: str | None) -> None:
@@ -140,7 +150,7 @@ class EnvironmentBuild:
         await self._must("make the environment", python, "-m", "venv", str(self._path))
         if _names_any(self._requirements):
             pip = [str(self._path / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input"]
-            await self._must("install the requirements", *pip, "install", "-r", str(self._requirements))
+            await self._must("install the requirements", *pip, "install", *self._files)
 
     async def _setup(self, text: str) -> None:
         """Run the spec's own steps, in the environment and a directory of its own, up to the first that fails."""

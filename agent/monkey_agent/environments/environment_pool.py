@@ -35,7 +35,9 @@ class EnvironmentPool:
     async def use(
         self, wanted: Mapping[str, str], withheld: Set[str] = frozenset(), limit: float = BUILD_TIMEOUT_SECONDS
     ) -> tuple[Path, CacheUse]:
-        """Return the environment for {"requirements", "python", "setup"}, built if need be, and the right to use it.
+        """Return the environment for {"requirements", "python", "setup", "constraints"}, and the right to use it.
+
+        It is built if need be.
 
         `withheld`: variables that the build is not to see. `limit`: seconds that it may take; who joins one that is
         under way has the limit of who began it. When all who wait are cancelled, it is given up, and nothing of it is
@@ -96,6 +98,7 @@ def name_environment(wanted: Mapping[str, str]) -> str:
     python = wanted.get("python") or f"{sys.version_info[0]}.{sys.version_info[1]}"
     content = [BUILDER, python, sysconfig.get_platform(), sys.implementation.name, wanted.get("requirements", "")]
     content += [wanted["setup"]] if wanted.get("setup") else []
+    content += [{"constraints": wanted["constraints"]}] if wanted.get("constraints") else []
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 

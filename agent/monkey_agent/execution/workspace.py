@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from monkey.metrics.usage import USAGE_FILE
 from monkey.removal import remove_file, remove_tree
 from monkey.spec.job.job_table import nest_parameters
+from monkey.spec.sweep.sweep_names import parse_check_name
 from monkey.untrusted_files import move_entry, open_entry
 from monkey_agent.receiving.metric_sockets import SOCKET_FILE, MetricSockets
 
@@ -253,12 +254,16 @@ def name_tracked_run(attempt: Attempt) -> dict[str, str]:
 
 
 def make_job_variables(attempt: Attempt, space: Workspace) -> dict[str, str]:
-    """Return the variables of an attempt that runs there."""
+    """Return the variables of an attempt that runs there.
+
+    A check gets those of the job that it checks: a program may take its seed from them.
+    """
+    checked = parse_check_name(attempt.sweep) if attempt.checks else None
     return {
         "MONKEY_PARAMS": json.dumps(nest_parameters(attempt.parameters), ensure_ascii=False),
-        "MONKEY_JOB": attempt.job,
+        "MONKEY_JOB": attempt.checks or attempt.job,
         "MONKEY_ATTEMPT": str(attempt.number),
-        "MONKEY_SWEEP": attempt.sweep,
+        "MONKEY_SWEEP": checked.sweep if checked else attempt.sweep,
         "MONKEY_OUTPUT_DIR": space.outputs,
         "MONKEY_CHECKPOINT_DIR": space.checkpoint,
         "MONKEY_METRICS_DIR": space.metrics,

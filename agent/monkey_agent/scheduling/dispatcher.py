@@ -273,4 +273,5 @@ class Dispatcher(AttemptListener):
             agent=self._identity.agent,
             earlier=tuple(earlier),
             user=held.claim.user,
+            checks=revision.checks.get(job, ""),
         )

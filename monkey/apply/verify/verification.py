@@ -81,12 +81,12 @@ class _Verification:
         assert newest is not None  # the sweep was found
         recipes = [newest.recipe]
         adopted = {find_owner(self._view, job) for job in jobs} - newest.rows.keys()
-        for _, earlier in reversed(
+        for earlier in reversed(
             await list_revisions(self._world.at, self._world.keys, self._world.signers, newest.sweep) if adopted else []
         ):
-            if not adopted.isdisjoint(earlier.rows):
-                adopted -= earlier.rows.keys()
-                recipes.append(earlier.recipe)
+            if not adopted.isdisjoint(earlier.revision.rows):
+                adopted -= earlier.revision.rows.keys()
+                recipes.append(earlier.revision.recipe)
         return recipes
 
     async def _read_job(self, job: str) -> None:

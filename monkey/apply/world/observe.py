@@ -22,6 +22,7 @@ from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot, Sweep
 from monkey.spec.job.stop_when import StopEvidence
 from monkey.spec.project.cloud import CLOUD_KEYS as CLOUDS
 from monkey.spec.project.cloud import MACHINE_TYPE_KEYS
+from monkey.spec.sweep.sweep_names import parse_check_name
 from monkey.spec.yaml import document
 from monkey.spec.yaml.mistakes import Mistake, NodePath
 from monkey.transfer.datasets.dataset import Dataset
@@ -59,7 +60,9 @@ async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[Ob
         now,
         adoptions=adoptions.results,
         codes=adoptions.codes,
-        recipes=[one for view in snapshot.sweeps.values() for one in view.state.recipes],
+        recipes=[
+            one for name, view in snapshot.sweeps.items() if not parse_check_name(name) for one in view.state.recipes
+        ],
         problems=(*skipped, *adoptions.skipped.lines),
         project=world.project.name,
     )

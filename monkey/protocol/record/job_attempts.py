@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from monkey.protocol.entries import Claim, EndEntry, JobEntry
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, JobEntry
 from monkey.protocol.entry_log import EntryLog
 
 
@@ -43,3 +43,9 @@ def list_attempts(log: EntryLog) -> list[AttemptRecord]:
         if isinstance(entry, Claim):
             found.append(AttemptRecord(sum(each.begun for each in found) + 1, k, entry, None))
     return found
+
+
+def find_success(log: EntryLog) -> EndEntry | None:
+    """Return the end by which a job succeeded, of a log that was read; None where it has none."""
+    ends = [one for one in log.entries if isinstance(one, EndEntry) and one.outcome is ClaimEnd.SUCCEEDED]
+    return ends[-1] if ends else None

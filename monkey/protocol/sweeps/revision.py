@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from monkey.errors import CorruptObject
 from monkey.protocol import entry_shape
 from monkey.protocol.sweeps.revision_shape import REVISION
+from monkey.signing.entry_signers import Signer
 from monkey.spec.job.job_table import JobTable
 from monkey.spec.job.recipe import Recipe, SweepSettings
 
@@ -41,6 +42,8 @@ class Revision:
     adopted: dict[str, str] = field(default_factory=dict)
     #: The digest of the plan that it was part of; "" where an earlier version applied it.
     plan: str = ""
+    #: Job of this table to the finished job that it runs once more, to be compared; {} for all sweeps but checks.
+    checks: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> dict[str, int]:
@@ -59,6 +62,7 @@ class Revision:
         later |= {"force": self.force} if self.force else {}
         later |= {"restores": self.restores} if self.restores else {}
         later |= {"plan": self.plan} if self.plan else {}
+        later |= {"checks": self.checks} if self.checks else {}
         return later | {
             "sweep": self.sweep,
             "recipe": self.recipe.to_json(),
@@ -93,14 +97,16 @@ class Revision:
             restores=data.get("restores", 0),
             adopted=data["adopted"],
             plan=data.get("plan", ""),
+            checks=data.get("checks", {}),
         )
 
 
 class NumberedRevision(NamedTuple):
-    """A revision, and its position in the sweep's log."""
+    """A revision, its position in the sweep's log, and who signed it as far as that was asked."""
 
     number: int
     revision: Revision
+    signer: Signer | None = None
 
 
 def decode_order(key: str, data: bytes) -> dict[str, Any]:

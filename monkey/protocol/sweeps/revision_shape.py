@@ -45,11 +45,17 @@ def _forge(value: Any) -> bool:
     return _of_forge(value) and len(value) == 3
 
 
+def _checks(value: Any) -> bool:
+    # Keys of the store are made of both.
+    return isinstance(value, dict) and all(map(_job, value)) and all(map(_job, value.values()))
+
+
 def _source(value: Any) -> bool:
     return _plain_to_plain(value) and len(value) == 1 and value.keys() <= {*SOURCE_KINDS}
 
 
 _texts = entry_shape.make_list_test(entry_shape.is_plain_text)
+_job = entry_shape.is_matching(r"[0-9a-f]{16}")
 _variable = entry_shape.is_matching(r"[A-Za-z_][A-Za-z0-9_]*")
 _of_rule = entry_shape.make_object_test(
     {
@@ -149,4 +155,5 @@ REVISION = {
     "rollback": entry_shape.is_flag,
     "adopted": entry_shape.is_text_map,
     "plan": entry_shape.is_text,
+    "checks": _checks,
 }

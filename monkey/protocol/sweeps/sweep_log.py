@@ -69,7 +69,7 @@ async def list_revisions(store: Store, keys: Keys, signers: EntrySigners, name: 
     found = []
     async for state in _walk_log(store, keys, signers, SweepState(name)):
         if state.revision is not None and state.revision_at == state.head:
-            found.append(NumberedRevision(state.head, state.revision))
+            found.append(NumberedRevision(state.head, state.revision, state.signer))
     return found
 
 

@@ -32,7 +32,7 @@ _ROW = {"type": "object", "minProperties": 1, "additionalProperties": True}
 _FIELDS: dict[str, dict[str, Any]] = {
     "name": {
         "type": "string",
-        "pattern": "^(?!pr-[0-9]+[.])[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
+        "pattern": "^(?!(pr|check)-[0-9]+[.])[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
         "description": "The sweep's name; without it, the file's. Not part of a job's identity.",
     },
     "command": {

@@ -76,6 +76,7 @@ FULL = Revision(
     at="2026-01-01T00:00:00+00:00",
     applied=1.7e9,
     adopted={JOBS[0]: "f" * 16},
+    checks={JOBS[1]: "e" * 16},
 )
 
 NAN, INF = math.nan, math.inf
@@ -89,6 +90,7 @@ WRONG: dict[str, list[Any]] = {
     "applied": ["x", NAN, INF, -1, 1e15, 10**400, True],
     "force": [0, None],
     "plan": [0, None],
+    "checks": [[], {JOBS[0]: 1}, {JOBS[0]: "../../x"}, {"../x": JOBS[0]}],
     "restores": [-1, "1", True],
     "rollback": [0],
     "code_files": [[], {"train.py": 1}],

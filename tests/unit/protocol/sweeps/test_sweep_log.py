@@ -130,7 +130,7 @@ def test_an_entry_that_is_none_keeps_its_number_and_what_follows_counts(junk: by
         seen = await SnapshotReader(store, KEYS, SIGNERS).read()
         assert list(seen.sweeps["digits"].jobs) == JOBS
         assert [problem for problem in seen.problems if "digits/00000003" in problem]
-        assert [number for number, _ in await list_revisions(store, KEYS, SIGNERS, "digits")] == [2]
+        assert [one.number for one in await list_revisions(store, KEYS, SIGNERS, "digits")] == [2]
 
     asyncio.run(skipped())
 

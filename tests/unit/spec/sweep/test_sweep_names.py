@@ -1,4 +1,4 @@
-"""Names of previews: which they are, that they fit, and that no spec takes one."""
+"""Names of previews and checks: which they are, that they fit, and that no spec takes one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import random
 
 import pytest
 
+from monkey.protocol.layout import is_name
 from monkey.spec.sweep.json_schema import build_spec_schema
-from monkey.spec.sweep.sweep_names import SWEEP_NAME_PATTERN, make_preview_name, parse_preview_name
+from monkey.spec.sweep.sweep_names import (
+    SWEEP_NAME_PATTERN,
+    make_check_name,
+    make_preview_name,
+    parse_check_name,
+    parse_preview_name,
+)
 from tests.unit.spec.making import problem
 
 LETTERS = "aZ0._-"
@@ -50,6 +57,7 @@ def test_all_names_fit_stay_apart_and_are_read_again() -> None:
 
 
 def test_no_spec_takes_such_a_name() -> None:
+    assert "which only `monkey rerun --check` gives" in problem("name: check-3.digits\ncommand: 'true'\n").message
     found = problem("name: pr-12.digits\ncommand: 'true'\n")
     assert (found.line, found.column) == (1, 7)
     assert (
@@ -61,3 +69,15 @@ def test_no_spec_takes_such_a_name() -> None:
     jsonschema.validate({"name": "pr-digits", "command": "true"}, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"name": "pr-12.digits", "command": "true"}, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"name": "check-3.digits", "command": "true"}, schema)
+
+
+def test_a_check_is_named_after_its_number_and_its_sweep() -> None:
+    for sweep in ("digits", "pr-12.digits", "check-x", "x" * 63):
+        name = make_check_name(12, sweep)
+        assert parse_check_name(name) == (12, sweep) and parse_preview_name(name) is None
+    assert is_name(make_check_name(10**9 - 1, "x" * 63))
+    assert not any(
+        map(parse_check_name, ("check-1", "check-1.", "check-.x", "check-1-x", "xcheck-1.x", "CHECK-1.x", ""))
+    )
