@@ -16,7 +16,7 @@ from monkey.spec.sweep.sweep_names import parse_check_name, parse_preview_name
 _DIGITS = 13
 
 
-class RecordedJob(NamedTuple):
+class JobToCheck(NamedTuple):
     """A job that has succeeded, in the sweep that it was chosen of."""
 
     view: SweepView
@@ -24,16 +24,16 @@ class RecordedJob(NamedTuple):
     job: str
 
 
-def select_recorded_jobs(snapshot: StoreSnapshot, whats: Sequence[str]) -> list[RecordedJob]:
+def select_recorded_jobs(snapshot: StoreSnapshot, whats: Sequence[str]) -> list[JobToCheck]:
     """Return the jobs that have succeeded, each once: the named ones, those of named sweeps; without a name, of all.
 
     Raises NotFound, and MonkeyError for a named job that has not succeeded, and for a check.
     """
-    found: dict[str, RecordedJob] = {}
+    found: dict[str, JobToCheck] = {}
     for view, job in _list_meant(snapshot, whats):
         if view.where(job) is JobState.SUCCEEDED:
             owner = find_owner(view, job)
-            found.setdefault(owner, RecordedJob(view, owner))
+            found.setdefault(owner, JobToCheck(view, owner))
     if not found and whats:
         raise MonkeyError(
             f"expected jobs that have succeeded, found none in {', '.join(whats)}", hint="`monkey status` shows them"
@@ -69,7 +69,7 @@ def _is_derived(sweep: str) -> bool:
     return parse_check_name(sweep) is not None or parse_preview_name(sweep) is not None
 
 
-def select_sample(jobs: Sequence[RecordedJob], share: float, day: str) -> list[RecordedJob]:
+def select_sample(jobs: Sequence[JobToCheck], share: float, day: str) -> list[JobToCheck]:
     """Return this share (0 to 1) of the jobs, by hash of job and day: the same on each machine, others on another day.
 
     `day`: "2026-11-25".

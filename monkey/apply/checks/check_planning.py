@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from monkey.apply.checks.check_choice import RecordedJob, select_recorded_jobs, select_sample
+from monkey.apply.checks.check_choice import JobToCheck, select_recorded_jobs, select_sample
 from monkey.apply.checks.check_recipes import make_check_recipe, make_check_settings
 from monkey.apply.checks.check_records import read_lock
 from monkey.apply.planning import PlanningResult, plan_loaded_specs
@@ -81,13 +81,13 @@ async def plan_checks(world: World, order: CheckOrder) -> PlannedChecks:
 
 
 async def _sort_into_batches(
-    world: World, snapshot: StoreSnapshot, chosen: Sequence[RecordedJob], *, fresh: bool
+    world: World, snapshot: StoreSnapshot, chosen: Sequence[JobToCheck], *, fresh: bool
 ) -> tuple[Mapping[_Batch, list[str]], Mapping[str, NumberedRevision]]:
     """Return the jobs by what they must share, and each job's revision."""
     search, locks = _OriginSearch(world, snapshot), dict[str, tuple[str, ...] | None]()
     origins = {one.job: await search.find(one) for one in chosen}
 
-    async def note_lock(one: RecordedJob) -> None:
+    async def note_lock(one: JobToCheck) -> None:
         locks[one.job] = None if fresh else await read_lock(world, one.job)
 
     await run_in_lanes(chosen, note_lock, _LANES)
@@ -104,7 +104,7 @@ class _OriginSearch:
         self._world, self._names = world, [name for name in snapshot.sweeps if parse_check_name(name) is None]
         self._known: dict[str, list[NumberedRevision]] = {}
 
-    async def find(self, of: RecordedJob) -> NumberedRevision:
+    async def find(self, of: JobToCheck) -> NumberedRevision:
         """Return the newest revision that has the job, first of its own sweep. Raises NotFound, MonkeyError."""
         own = of.view.state.name
         for name in [own, *(each for each in self._names if each != own)]:

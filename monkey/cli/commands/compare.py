@@ -8,13 +8,13 @@ from math import isfinite
 
 import click
 
-from monkey.apply.world.lookup import find_sweep
+from monkey.apply.world.lookup import find_revision, find_sweep
 from monkey.apply.world.world import World
 from monkey.cli.exit_codes import REGRESSION
 from monkey.cli.render.results_table import lay_out_results
 from monkey.cli.session import check_one_format, complete_sweep_names, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import Terminal, detect_terminal, dump_json, flatten_text
-from monkey.errors import MonkeyError, NotFound
+from monkey.errors import MonkeyError
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
 from monkey.protocol.sweeps.sweep_log import list_revisions
 from monkey.results.comparison.compared_metric import ComparedMetric, select_metric
@@ -44,8 +44,6 @@ _COLOURS = {
     ComparisonMark.UNKNOWN: "yellow",
     ComparisonMark.SAME: "dim",
 }
-#: Revisions that an error names.
-_NAMED_REVISIONS = 20
 
 
 @dataclass(frozen=True)
@@ -125,14 +123,10 @@ async def _find_side(world: World, snapshot: StoreSnapshot, what: str) -> _Chose
     view = find_sweep(snapshot, name)
     if not at:
         return _ChosenSide(f"{name}@{view.state.revision_at}", view)
-    if not (number.isascii() and number.isdigit()):
+    if not (number.isascii() and number.isdigit() and len(number) < 16):
         raise click.UsageError(f"expected SWEEP or SWEEP@NUMBER, as digits@3, found {what[:80]!r}")
     revisions = await list_revisions(world.at, world.keys, world.signers, name)
-    for each in revisions:
-        if str(each.number) == number:
-            return _ChosenSide(what, view.with_revision(each.revision))
-    known = ", ".join(str(each.number) for each in revisions[-_NAMED_REVISIONS:])
-    raise NotFound(f"sweep {name!r} has no revision {number[:20]}", hint=f"expected one of {known}")
+    return _ChosenSide(what, view.with_revision(find_revision(revisions, int(number), name).revision))
 
 
 def _compare(

@@ -90,3 +90,8 @@ def bound_lock(lines: list[str]) -> list[str]:
             return [*kept, f"and {len(lines) - len(kept)} more, sha256 {hashlib.sha256(rest).hexdigest()}"]
         kept.append(line)
     return kept
+
+
+def name_package(line: str) -> str:
+    """Return the package that a line of a lock names: of "numpy==2.4.0" or "torch @ https://…"."""
+    return line.partition("==")[0].partition(" @ ")[0].strip()

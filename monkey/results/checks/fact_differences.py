@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from monkey.protocol.record.facts import name_package
+
 
 class FactDifference(NamedTuple):
     """A fact, or a package of the lock, that two results do not share; "" where one lacks it."""
@@ -34,11 +36,7 @@ def _compare(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Fa
 
 def _read_packages(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the packages of a lock with their versions."""
-    found = {}
-    for line in facts.get("lock", ()):
-        name, _, version = line.partition("==")
-        found[name] = version or line
-    return found
+    return {name_package(line): line.partition("==")[2] or line for line in facts.get("lock", ())}
 
 
 def _spell(value: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from monkey.metrics.summary import find_best_value
 from monkey.protocol.layout import Keys
+from monkey.protocol.record.facts import name_package
 from monkey.protocol.record.recorded_job import RecordedJob
 from monkey.protocol.status.job_view import JobView
 from monkey.protocol.sweeps.revision import Revision
@@ -55,13 +56,8 @@ def compare_recipes(before: Revision, after: Revision) -> tuple[PartDifference, 
 def _compare_locks(before: RecordedJob, after: RecordedJob) -> _Changes:
     locks = [one.facts.get("lock") for one in (before, after)]
     return (
-        () if None in locks else compare_values(*({_name_package(line): line for line in lock or ()} for lock in locks))
+        () if None in locks else compare_values(*({name_package(line): line for line in lock or ()} for lock in locks))
     )
-
-
-def _name_package(line: str) -> str:
-    """Return the package that a line of a lock names: of "numpy==2.4.0" or "torch @ https://…"."""
-    return line.partition("==")[0].partition(" @ ")[0].strip()
 
 
 def _compare_machines(before: RecordedJob, after: RecordedJob) -> _Changes:

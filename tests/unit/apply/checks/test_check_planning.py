@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from monkey.apply.checks.check_choice import RecordedJob, select_sample
+from monkey.apply.checks.check_choice import JobToCheck, select_sample
 from monkey.apply.checks.check_planning import CheckOrder, plan_checks
 from monkey.apply.checks.check_recipes import CHECK_PRIORITY, make_check_recipe, make_check_settings
 from monkey.apply.execute import execute_plan
@@ -54,7 +54,7 @@ def test_a_check_tells_nobody_and_is_in_no_ones_way() -> None:
 
 def test_a_sample_is_about_its_share_and_another_one_each_day() -> None:
     nowhere: Any = None
-    jobs = [RecordedJob(nowhere, f"{n:016x}") for n in range(5_000)]
+    jobs = [JobToCheck(nowhere, f"{n:016x}") for n in range(5_000)]
     days = [select_sample(jobs, 0.1, f"2026-11-{day}") for day in (24, 25)]
     assert all(400 < len(chosen) < 600 for chosen in days) and select_sample(jobs, 0.1, "2026-11-24") == days[0]
     assert len(set(days[0]) & set(days[1])) < 100
