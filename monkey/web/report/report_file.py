@@ -21,10 +21,10 @@ _POLICY = (
     "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _ASSET = re.compile(
-    r'<link rel="stylesheet" href="assets/([\w.]+)">|<script src="assets/([\w.]+)"(?: defer| type="module")></script>'
+    r'<link rel="stylesheet" href="assets/([\w.-]+)">|<script src="assets/([\w.-]+)"(?: defer| type="module")></script>'
 )
 _ENTRY = "main.js"
-_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";$', re.MULTILINE)
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.-]+)";$', re.MULTILINE)
 _DECLARED = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 #: As a file of others lists what it exports: at its end.
 _LISTED = re.compile(r"export\s*\{([^}]*)\};?\s*$")
