@@ -283,7 +283,7 @@ def build(c: Context) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     found = {name.split("/")[0] for name in names}
     expected = {"monkey", "monkey_agent", "monkey_stacks", wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"}
-    if found != expected or "monkey/py.typed" not in names or any("test" in name for name in names):
+    if found != expected or "monkey/py.typed" not in names or "tests" in "/".join(names).split("/"):
         raise Exit(
             f"{wheel.name} holds {sorted(found)}, expected {sorted(expected)}, with py.typed and without tests", 1
         )

@@ -118,11 +118,11 @@ def main() -> None:
 def run_logger(shop: Shop, python: str, kind: str, ledger: Path) -> tuple[int, int]:
     """Return how many values the logger's files have, and of how many the record says another, or nothing."""
     program = KEEP + f"EPOCHS = {EPOCHS}\n" + (KERAS if kind == "keras" else LIGHTNING)
-    (shop.root / f"{kind}.py").write_text(program)
+    (shop.root / f"train_{kind}.py").write_text(program)
     source = {"csv": "{csv: 'logs/**/metrics.csv'}", "events": "tensorboard", "keras": "{csv: logs/keras.csv}"}[kind]
     metric = "val_loss"
     shop.spec(
-        f"command: ['{python}', {kind}.py, {kind}, '{ledger}']\nparameters: {{}}\noutputs: []\n"
+        f"command: ['{python}', train_{kind}.py, {kind}, '{ledger}']\nparameters: {{}}\noutputs: []\n"
         f"metric: {{name: {metric}}}\ncheckpoint_every: 1s\nmetrics: {{from: [{source}]}}\n",
         name=kind,
     )
