@@ -28,6 +28,7 @@ MonkeyError
 │   ├── ForgeAway           It does not answer at all.
 │   └── ForgeRefused        It refused, or its answer makes no sense: trying again changes nothing.
 ├── FleetError              A machine or its agent could not be started.
+│   ├── MachineUnfit        An agent cannot work on this machine, and another try would end the same.
 │   └── HostAway            A host does not answer: the others continue without it.
 └── JobFailed               A job could not be run; the message becomes the attempt's reason.
 """
@@ -205,6 +206,10 @@ class RemoteAway(MonkeyError):
 
 class FleetError(MonkeyError):
     """A machine or its agent could not be started."""
+
+
+class MachineUnfit(FleetError):
+    """An agent cannot work on this machine."""
 
 
 class HostAway(FleetError):

@@ -16,8 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from monkey.errors import FleetError, MonkeyError, StoreError
+from monkey.errors import MachineUnfit, MonkeyError, SigningError, StoreError, StoreFormat, StoreUnsafe
 from monkey.fleet import environment_digest, incarnations
+from monkey.fleet.agent_state import NO_WORK, TAKEN_BACK, UNFIT
 from monkey.fleet.gpus import list_gpus, select_gpus
 from monkey.fleet.machine_capacity import Capacity, format_count, measure_capacity
 from monkey.fleet.user_directories import locate_agent_state, open_cache_home
@@ -31,7 +32,7 @@ from monkey_agent.arguments import parse_arguments
 from monkey_agent.execution.runner import LocalRunner
 from monkey_agent.lifecycle import draining
 from monkey_agent.lifecycle.job_points import JobPoints
-from monkey_agent.lifecycle.state_directory import StateDirectory
+from monkey_agent.lifecycle.state_directory import StateDirectory, explain_directory_failure
 from monkey_agent.machine import MachineClock
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
@@ -45,6 +46,8 @@ from monkey_agent.unexpected_errors import UnexpectedErrors
 
 #: New objects after which cycles are looked for (Python's own: 700).
 GARBAGE = 50_000
+#: Errors that another try on this machine meets again.
+_LASTING = (MachineUnfit, SigningError, StoreFormat, StoreUnsafe)
 
 
 def _machine(asked: argparse.Namespace) -> Capacity:
@@ -53,8 +56,11 @@ def _machine(asked: argparse.Namespace) -> Capacity:
     return replace(machine, gpus=_chosen(asked.gpus)) if isinstance(asked.gpus, frozenset) else machine
 
 
-async def run_life(asked: argparse.Namespace) -> bool:
-    """Live one life, and say whether work came as it ended. Raises MonkeyError where it cannot begin, or continue."""
+async def run_life(asked: argparse.Namespace) -> int | None:
+    """Live one life. Return what to exit with; None where work came as it ended.
+
+    Raises MonkeyError where it cannot begin, or continue.
+    """
     store = await open_store(asked.store)
     try:
         return await _live(asked, store)
@@ -62,7 +68,7 @@ async def run_life(asked: argparse.Namespace) -> bool:
         await store.close()
 
 
-async def _live(asked: argparse.Namespace, store: Store) -> bool:
+async def _live(asked: argparse.Namespace, store: Store) -> int | None:
     home = StateDirectory(asked.state or locate_agent_state(store.url, asked.project, asked.fleet, asked.name))
     leftover_processes.clear_leftovers(home.directory)
     identity = _identity(asked, home)
@@ -87,15 +93,14 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
     if foreign is not None:
         foreign.on_answer = agent.dispatcher.refill
     _tell_more(agent, runner, asked.max_slots or int(machine.cpus))
-    signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, _asked, agent, runner, asked.cloud, signals, number)
+        asyncio.get_running_loop().add_signal_handler(number, _asked, agent, runner, asked.cloud)
     _say(f"agent {identity.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
     runner.sampler.begin(gpus=GpuMeter() if machine.gpus else None)
     beside = [asyncio.create_task(chore) for chore in _chores(asked, agent, runner, home.directory)]
     try:
         await agent.run()
-        if not signals:  # a machine that is shut down asks, too
+        if _judge_life(agent) == NO_WORK:  # a machine that is shut down asks it to leave, and is to start it again
             home.leave()
     finally:
         for task in beside:
@@ -106,7 +111,12 @@ async def _live(asked: argparse.Namespace, store: Store) -> bool:
         home.close()  # whoever is next need not wait for what follows
         await runner.telemetry.close()
     _say(f"agent {identity.agent} leaves")
-    return not signals and agent.found_nothing and await _recalled(agent)
+    return None if agent.found_nothing and await _recalled(agent) else _judge_life(agent)
+
+
+def _judge_life(agent: AgentDaemon) -> int:
+    """Return what an agent exits with after its life."""
+    return TAKEN_BACK if agent.taken_back else 1 if agent.gave_up else NO_WORK
 
 
 async def _recalled(agent: AgentDaemon) -> bool:
@@ -115,7 +125,7 @@ async def _recalled(agent: AgentDaemon) -> bool:
     `apply` looks for agents after it queued work: either it sees that the agent is gone, or the agent sees the work.
     """
     try:
-        return await agent.queue.brought()
+        return not agent.taken_back and await agent.queue.brought()
     except StoreError:
         return False
 
@@ -145,8 +155,7 @@ def _tell_more(agent: AgentDaemon, runner: LocalRunner, slots: int) -> None:
     runner.telemetry.wake()
 
 
-def _asked(agent: AgentDaemon, runner: LocalRunner, cloud: str | None, signals: list[int], number: int) -> None:
-    signals.append(number)
+def _asked(agent: AgentDaemon, runner: LocalRunner, cloud: str | None) -> None:
     if cloud:  # the machine goes down, and waits for nobody for long
         from monkey_agent.lifecycle import cloud_notices
 
@@ -157,7 +166,7 @@ def _asked(agent: AgentDaemon, runner: LocalRunner, cloud: str | None, signals: 
 def _chosen(numbers: frozenset[int]) -> tuple[str, ...]:
     found = select_gpus(numbers)
     if len(found) < len(numbers):
-        raise FleetError(
+        raise MachineUnfit(
             f"expected GPU{'s' * (len(numbers) > 1)} {', '.join(map(str, sorted(numbers)))}, "
             f"found {len(list_gpus())} here",
             hint="`nvidia-smi -L` counts them",
@@ -171,7 +180,7 @@ def _identity(asked: argparse.Namespace, home: StateDirectory) -> AgentIdentity:
         before = incarnations.record_life(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
         environment_digest.record_environment(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
     except OSError as exc:
-        raise FleetError(f"the agent's directory {home.directory} cannot be written: {exc.strerror}") from exc
+        raise explain_directory_failure(home.directory, "written", exc) from exc
     return AgentIdentity(asked.project, asked.fleet, asked.name, boot, before, asked.idle_timeout)
 
 
@@ -200,7 +209,10 @@ def _say(line: str) -> None:
 
 
 def run_agent(argv: Sequence[str] | None = None) -> None:
-    """Run `monkey-agent`. Exits 0 when it left in peace, 1 on an error, 2 on a wrong command line."""
+    """Run `monkey-agent`.
+
+    Exits with a code of `monkey.fleet.agent_state`, 1 on other errors, 2 on a wrong command line.
+    """
     seal_memory()
     asked = parse_arguments(argv)
     if asked.gate and not _let_in():
@@ -209,7 +221,7 @@ def run_agent(argv: Sequence[str] | None = None) -> None:
     gc.freeze()
     gc.set_threshold(GARBAGE)
     try:
-        while asyncio.run(run_life(asked)):
+        while (code := asyncio.run(run_life(asked))) is None:
             _say("work came as the agent left: it begins again")
     except MonkeyError as exc:
         _say(f"error: {exc.message}")
@@ -217,8 +229,8 @@ def run_agent(argv: Sequence[str] | None = None) -> None:
             _say(f"hint: {exc.hint}")
         if os.environ.get("MONKEY_DEBUG"):
             raise
-        exit_now(1)
-    exit_now(0)
+        exit_now(UNFIT if isinstance(exc, _LASTING) else 1)
+    exit_now(code)
 
 
 if __name__ == "__main__":

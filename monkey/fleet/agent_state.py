@@ -1,4 +1,4 @@
-"""Whether an agent lives in its state directory on this machine, and the name that it has by default.
+"""Whether an agent lives in its state directory on this machine, its default name, and what it exits with.
 
 Both sides use this file: the agent, which holds the lock, and the fleet that starts it and asks whether it lives.
 """
@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+
+#: Exit codes of an agent, for systemd, Slurm, Kubernetes and others that start agents. It found no work; it was asked to
+#: leave, and work may be left; it cannot work here, and another try would end the same. After 1 another try may help.
+NO_WORK, TAKEN_BACK, UNFIT = 0, 75, 78
 
 
 def make_host_name() -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.fleet.agent_state import is_agent_alive, make_host_name, read_agent_pid
+from monkey.fleet.agent_state import TAKEN_BACK, is_agent_alive, make_host_name, read_agent_pid
 from monkey.fleet.environment_digest import compare_environment
 from monkey.fleet.fleet_port import Recount, Say
 from monkey.fleet.fleet_records import FleetForecast, FleetWork, Instance, OutdatedAgent
@@ -99,12 +99,13 @@ class LocalFleet:
             say("agent started")
 
     async def has_workers(self) -> bool:
-        """See `Fleet.has_workers`: an agent that was killed did not fail to start."""
+        """See `Fleet.has_workers`: an agent that was killed, or asked to leave, did not fail to start."""
         if self._running():
             return True
         code = self._started.returncode if self._started else 0
         self._started = None
-        if code > 0 and time.monotonic() - self._began < STILLBORN and not is_agent_alive(self.directory):
+        failed = code > 0 and code != TAKEN_BACK
+        if failed and time.monotonic() - self._began < STILLBORN and not is_agent_alive(self.directory):
             raise FleetError(
                 f"the agent on this machine ended (exit code {code}); the end of {self.log}:\n{self.recent_log()}",
                 hint="what is finished stays finished: mend it, then `monkey apply` goes on",

@@ -19,24 +19,27 @@ pytestmark = pytest.mark.slow
 QUIET = {"fault_rate": 0, "crashes": False, "pauses": False}
 
 
-def left_at(outage: tuple[float, float]) -> float:
-    """Return when an agent without work has left, on a store that is away for so long."""
+def left_at(outage: tuple[float, float]) -> tuple[float, bool]:
+    """Return when an agent without work has left, on a store that is away for so long, and whether it gave up."""
     world = World(1, Weather(outage=outage, **QUIET))
     asyncio.set_event_loop(world.loop)
     host = Host(world, "h")
     identity = AgentIdentity("p", "f", "h", "b", idle_timeout=10)
     agent = AgentDaemon(Net(world, host), identity, SIGNERS, host, Body(world, host), Slots(1), random.Random(1))
     world.run(asyncio.wait_for(agent.run(), 5_000))
-    return world.loop.time()
+    return world.loop.time(), agent.gave_up
 
 
 def test_an_agent_without_work_leaves() -> None:
-    assert 10 < left_at((0, 0)) < 60
+    when, gave_up = left_at((0, 0))
+    assert 10 < when < 60 and not gave_up
 
 
 def test_an_agent_whose_store_never_comes_back_leaves_too() -> None:
-    assert 70 < left_at((5, float("inf"))) < 400
+    when, gave_up = left_at((5, float("inf")))
+    assert 70 < when < 400 and gave_up
 
 
 def test_an_agent_that_never_met_its_store_gives_up() -> None:
-    assert 60 < left_at((0, float("inf"))) < 200
+    when, gave_up = left_at((0, float("inf")))
+    assert 60 < when < 200 and gave_up

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from monkey.errors import MonkeyError, StoreUnavailable
+from monkey.fleet.agent_state import UNFIT
 from monkey.process_exit import exit_now
-from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS, UNFIT
+from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS
 
 LOG = "agent.log"
 #: Bytes of agent.log after which it is started again when an agent starts (the old one stays beside it).

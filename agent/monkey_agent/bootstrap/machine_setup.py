@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from monkey.atomic_write import write_atomically
+from monkey.fleet.agent_state import TAKEN_BACK, UNFIT
 from monkey.fleet.cloud.http_client import retry_ask
 from monkey.fleet.cloud.machine_paths import AGENT, BYE_FILES, CAUGHT, CODE, GOODBYE, STATE_ROOT
 from monkey.signing.entry_signers import load_agent_signers
 from monkey.signing.machine_list import check_signers, spell_signers_key
-from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS, UNFIT
+from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS
 from monkey_agent.lifecycle import draining
 from monkey_agent.lifecycle.cloud_notices import CLOUDS, LATE
 
@@ -46,6 +47,7 @@ User={user}
 ExecStartPre=/bin/rm -f {directory}/{left} {directory}/{goodbye} {directory}/{drain}
 ExecStart={python} -I -S {bundle} {directory} --patient
 Restart=on-failure
+SuccessExitStatus={taken_back}
 RestartPreventExitStatus={unfit}
 RestartSec=2
 KillMode=mixed
@@ -82,6 +84,7 @@ def prepare_machine(settings: Mapping[str, Any], name: str, bundle: Path) -> Non
             drain=draining._DRAIN_FILE,
             python=sys.executable,
             bundle=bundle,
+            taken_back=TAKEN_BACK,
             unfit=UNFIT,
             caught=CAUGHT,
         )

@@ -24,4 +24,4 @@ async def drain_on_request(agent: AgentDaemon, directory: Path) -> None:
     await asyncio.sleep(_POLL_SECONDS)  # a claim that is just being made comes into its hands, or is dropped
     while agent.attempts.in_hand:  # noqa: ASYNC110 - once in an agent's life
         await asyncio.sleep(_POLL_SECONDS / 4)
-    agent.stop()
+    agent.stop(replaced=True)

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
 from pathlib import Path
 
-from monkey.errors import FleetError
+from monkey.errors import FleetError, MachineUnfit
 from monkey.removal import remove_file
 
 #: Seconds for which another process may hold the lock only to ask whether an agent lives.
 GLANCE = 1.0
 #: The file that says that the last agent of a directory left in peace; the next agent removes it.
 _GOODBYE_FILE = "left-in-peace"
+
+
+#: What passes by itself, or once somebody frees some space.
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+def explain_directory_failure(directory: Path, verb: str, exc: OSError) -> FleetError:
+    """Return the error for an agent's directory that cannot be used; `verb`: "used", "written"."""
+    kind = FleetError if exc.errno in _PASSING else MachineUnfit
+    told = f"the agent's directory {directory} cannot be {verb}: {exc.strerror}"
+    return kind(told, hint="--state or XDG_STATE_HOME names another place for it")
 
 
 class StateDirectory:
@@ -34,10 +46,7 @@ class StateDirectory:
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
             remove_file(directory / _GOODBYE_FILE)
         except OSError as exc:
-            raise FleetError(
-                f"the agent's directory {directory} cannot be used: {exc.strerror}",
-                hint="XDG_STATE_HOME names another place for it",
-            ) from exc
+            raise explain_directory_failure(directory, "used", exc) from exc
 
     def _acquire(self) -> None:
         until = time.monotonic() + GLANCE

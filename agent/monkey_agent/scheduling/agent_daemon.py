@@ -71,8 +71,8 @@ class AgentDaemon:
         self._sealing, self._create = asyncio.Lock(), parts.create
         self._failure: BaseException | None = None
         self._idle_since: float | None = None
-        #: Did it leave because there was nothing to do?
-        self.found_nothing = self._was_busy = False
+        #: Did it leave because there was nothing to do; because it was asked to; because the store stayed away?
+        self.found_nothing = self.taken_back = self.gave_up = self._was_busy = False
         self._why = "the agent leaves"
         #: More fields of heartbeats.
         self.more_vitals: Callable[[], dict[str, Any]] = dict
@@ -87,6 +87,7 @@ class AgentDaemon:
                 self.identity.idle_timeout or 0
             ):
                 self.errors.say("the store did not take a first heartbeat: giving up")
+                self.gave_up = True
                 return
             await self.clock.sleep(BEAT_RETRY)
         self.runner.renew(self.heart.deadline)
@@ -98,8 +99,9 @@ class AgentDaemon:
             raise self._failure
         await self._leave()
 
-    def stop(self, why: str = "") -> None:
-        """Ask the agent to release its jobs and leave (SIGTERM, a spot notice); `why`: the reason, for people."""
+    def stop(self, why: str = "", *, replaced: bool = False) -> None:
+        """Ask the agent to release its jobs and leave; `why`: the reason; `replaced`: another does its work."""
+        self.taken_back = self.taken_back or not replaced
         self._why = why or self._why
         self._leaving.set()
 
@@ -219,7 +221,8 @@ class AgentDaemon:
         """Leave a store that stays away, unless jobs are in hand: they are frozen, and wait for it."""
         silent = self.clock.now() - self.heart.acknowledged
         if not self.attempts.in_hand and silent > _PATIENCE_SECONDS + (self.identity.idle_timeout or float("inf")):
-            self.errors.say("the store is away, and nothing is in hand that would wait for it")
+            self.errors.say("the store is away, and nothing is in hand that would wait for it: giving up")
+            self.gave_up = True
             self._leaving.set()
 
     async def _look(self) -> None:

@@ -127,7 +127,7 @@ def test_death_shows_the_last_words_of_this_life_alone(fleet: Scripted) -> None:
 def test_destroy_asks_the_agent_to_leave(fleet: Scripted) -> None:
     asyncio.run(fleet.destroy(keep_silent))  # nobody is there: nothing to do
     fleet.script = (
-        "import fcntl, os, signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
+        "import fcntl, os, signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(75)); "
         "lock = open('lock', 'w'); fcntl.flock(lock, 2); lock.write(str(os.getpid())); lock.flush(); time.sleep(60)"
     )
     asyncio.run(fleet.converge(FleetWork(1), keep_silent))

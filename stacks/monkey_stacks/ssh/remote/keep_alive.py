@@ -1,7 +1,7 @@
 """The keeper of an agent on this host: a unit of the user's systemd, or a line in the user's crontab.
 
 A unit is used only where the user's systemd is confirmed to live without a login: otherwise it ends seconds after it.
-Neither starts an agent that left in peace, or is being replaced.
+Neither starts an agent that left in peace, was asked to leave, is being replaced, or cannot work here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from monkey.fleet.agent_state import TAKEN_BACK, UNFIT
 from monkey.removal import remove_file
 from monkey_stacks.ssh.remote.host_facts import PROGRAM_SECONDS, read_environment
 from monkey_stacks.ssh.remote.paths import FleetDirectory, read_machine_id, remove_empty, write_file
@@ -34,6 +35,8 @@ StartLimitBurst=600
 Type=exec
 ExecStart={command}
 Restart=on-failure
+SuccessExitStatus={taken_back}
+RestartPreventExitStatus={unfit}
 RestartSec=5
 KillMode=mixed
 TimeoutStopSec={stop}
@@ -75,6 +78,8 @@ def start_by_systemd(place: FleetDirectory, agent: Path, command: list[str]) -> 
         directory=_escaped(str(agent)),
         command=" ".join(_quoted(word) for word in command),
         stop=STOP,
+        taken_back=TAKEN_BACK,
+        unfit=UNFIT,
     )
     changed = write_file(find_units() / name, text.encode(), 0o644)
     wants = find_units() / "default.target.wants"
