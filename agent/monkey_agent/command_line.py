@@ -26,15 +26,15 @@ from monkey.process_exit import exit_now
 from monkey.processes.private_process import seal_memory
 from monkey.protocol.layout import Keys
 from monkey.signing.entry_signers import load_agent_signers, load_user_signers
-from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey_agent.arguments import parse_arguments
 from monkey_agent.execution.runner import LocalRunner
 from monkey_agent.lifecycle import draining
 from monkey_agent.lifecycle.job_points import JobPoints
 from monkey_agent.lifecycle.state_directory import StateDirectory, explain_directory_failure
+from monkey_agent.lifecycle.store_wait import open_late_store
 from monkey_agent.machine import MachineClock
-from monkey_agent.scheduling.agent_daemon import AgentDaemon
+from monkey_agent.scheduling.agent_daemon import PATIENCE_SECONDS, AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
 from monkey_agent.slots.busy_gpus import BusyGpus
 from monkey_agent.slots.disk_space import DiskSpaceGuard
@@ -46,6 +46,8 @@ from monkey_agent.unexpected_errors import UnexpectedErrors
 
 #: New objects after which cycles are looked for (Python's own: 700).
 GARBAGE = 50_000
+#: Signals that ask the agent to leave.
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: Errors that another try on this machine meets again.
 _LASTING = (MachineUnfit, SigningError, StoreFormat, StoreUnsafe)
 
@@ -61,7 +63,10 @@ async def run_life(asked: argparse.Namespace) -> int | None:
 
     Raises MonkeyError where it cannot begin, or continue.
     """
-    store = await open_store(asked.store)
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, exit_now, TAKEN_BACK)  # until there is an agent, which then leaves
+    store = await open_late_store(asked.store, PATIENCE_SECONDS + asked.idle_timeout, _say)
     try:
         return await _live(asked, store)
     finally:
@@ -93,7 +98,7 @@ async def _live(asked: argparse.Namespace, store: Store) -> int | None:
     if foreign is not None:
         foreign.on_answer = agent.dispatcher.refill
     _tell_more(agent, runner, asked.max_slots or int(machine.cpus))
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in _SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, _asked, agent, runner, asked.cloud)
     _say(f"agent {identity.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
     runner.sampler.begin(gpus=GpuMeter() if machine.gpus else None)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-#: Exit codes of an agent, for systemd, Slurm, Kubernetes and others that start agents. It found no work; it was asked to
-#: leave, and work may be left; it cannot work here, and another try would end the same. After 1 another try may help.
+#: Exit codes of an agent, for systemd and others that start agents. It found no work; it was asked to leave, and work
+#: may be left; it cannot work here, and another try would end the same. After 1 another try may help.
 NO_WORK, TAKEN_BACK, UNFIT = 0, 75, 78
 
 

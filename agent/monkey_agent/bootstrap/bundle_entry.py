@@ -8,15 +8,15 @@ ready for its agent, with settings from standard input.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from monkey.errors import MonkeyError, StoreUnavailable
+from monkey.errors import MonkeyError
 from monkey.fleet.agent_state import UNFIT
 from monkey.process_exit import exit_now
 from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS
@@ -24,8 +24,8 @@ from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS
 LOG = "agent.log"
 #: Bytes of agent.log after which it is started again when an agent starts (the old one stays beside it).
 LOG_LIMIT = 10_000_000
-#: Seconds between looks for a store that does not answer after a boot, and for how long: networks come up late.
-_POLL_SECONDS, BOOT = 10, 3600
+#: Seconds of patience with a store that does not answer after a boot: networks come up late.
+BOOT = 3600
 #: In the environment of the process that was started again with the right variables.
 _READY = "MONKEY_HOSTED"
 
@@ -110,19 +110,10 @@ def check_store(url: str) -> int:
 
 async def _await_store(url: str) -> None:
     """Wait until the store answers; the agent reports all other trouble."""
-    from monkey.store.open import open_store
+    from monkey_agent.lifecycle.store_wait import open_late_store
 
-    until = time.monotonic() + BOOT
-    while time.monotonic() < until:
-        try:
-            await (await open_store(url)).close()
-        except StoreUnavailable as exc:
-            print(exc.message, file=sys.stderr, flush=True)
-            await asyncio.sleep(_POLL_SECONDS)
-        except MonkeyError:
-            return
-        else:
-            return
+    with contextlib.suppress(MonkeyError):
+        await (await open_late_store(url, BOOT, lambda line: print(line, file=sys.stderr, flush=True))).close()
 
 
 async def _check(url: str) -> None:

@@ -30,8 +30,8 @@ from monkey_agent.uploads.shipper import Shipper
 BEAT_RETRY = 3.0
 #: Seconds between checks of the fence at the latest: timers of asyncio do not count the machine's sleep.
 FENCE = 5.0
-#: Seconds that a leaving agent waits for a store that does not answer, beyond its jobs' grace.
-_PATIENCE_SECONDS = 60.0
+#: Seconds that an agent that starts, has no work or leaves waits for a store that does not answer.
+PATIENCE_SECONDS = 60.0
 
 
 class AgentDaemon:
@@ -83,7 +83,7 @@ class AgentDaemon:
         """Work until there has been nothing to do for a while, or stop() is called."""
         began = self.clock.now()
         while not await self.heart.beat():
-            if self._leaving.is_set() or self.clock.now() - began > _PATIENCE_SECONDS + (
+            if self._leaving.is_set() or self.clock.now() - began > PATIENCE_SECONDS + (
                 self.identity.idle_timeout or 0
             ):
                 self.errors.say("the store did not take a first heartbeat: giving up")
@@ -109,7 +109,7 @@ class AgentDaemon:
         """Release what is in hand, seal the journal, say goodbye: as far as the store answers in time."""
         given_back = bool(self.attempts.in_hand)
         graces = [work.attempt.settings.grace for work in self.attempts.in_hand.values()]
-        until = self.clock.now() + _PATIENCE_SECONDS + max(graces, default=0)
+        until = self.clock.now() + PATIENCE_SECONDS + max(graces, default=0)
         while self.attempts.in_hand and self.clock.now() < until:
             for work in list(self.attempts.in_hand.values()):
                 if not work.stopping:
@@ -118,7 +118,7 @@ class AgentDaemon:
         for sweep in self.permits.idle:
             await self.permits.release(sweep)
         await self._abandon()
-        while self.clock.now() < until + _PATIENCE_SECONDS:
+        while self.clock.now() < until + PATIENCE_SECONDS:
             if await self._seal() and await self.heart.beat(left=True):
                 if given_back:
                     await wake_agents(self.store, self.keys)  # others continue with it at once
@@ -220,7 +220,7 @@ class AgentDaemon:
     def _give_up_waiting(self) -> None:
         """Leave a store that stays away, unless jobs are in hand: they are frozen, and wait for it."""
         silent = self.clock.now() - self.heart.acknowledged
-        if not self.attempts.in_hand and silent > _PATIENCE_SECONDS + (self.identity.idle_timeout or float("inf")):
+        if not self.attempts.in_hand and silent > PATIENCE_SECONDS + (self.identity.idle_timeout or float("inf")):
             self.errors.say("the store is away, and nothing is in hand that would wait for it: giving up")
             self.gave_up = True
             self._leaving.set()

@@ -15,6 +15,7 @@ from monkey.fleet.agent_state import NO_WORK, TAKEN_BACK, UNFIT
 from monkey.store.open import open_store
 from monkey_agent.bootstrap import machine_setup
 from monkey_stacks.ssh.remote import keep_alive
+from tests.bucket import FakeBucket, Refusal
 
 #: Seconds that a test waits for the agent at most.
 _PATIENCE = 60
@@ -90,6 +91,21 @@ def test_an_agent_beside_another_or_without_a_store_may_be_tried_again(start: St
     assert leave_code(start(store=tmp_path / "nothing")) == 1
     one.kill()
     assert leave_code(one) == -signal.SIGKILL
+
+
+def test_an_agent_waits_for_a_store_that_is_away_as_it_starts(start: Start, bucket: FakeBucket) -> None:
+    async def make_store() -> None:
+        await (await open_store(bucket.url(), begin=True)).close()
+
+    asyncio.run(make_store())
+    bucket.refusal = Refusal(503, "SlowDown", "come again")
+    agents = [start("--idle-timeout", "0.1", "--name", name, store=bucket.url()) for name in "ab"]
+    for agent in agents:
+        read_until(agent, "the agent waits for it")
+    agents[0].send_signal(signal.SIGTERM)
+    assert leave_code(agents[0]) == TAKEN_BACK
+    bucket.refusal = None
+    assert leave_code(agents[1]) == NO_WORK
 
 
 @pytest.mark.parametrize("text", [keep_alive._UNIT, machine_setup._TEXT], ids=["host", "rented"])
