@@ -2,7 +2,8 @@
 
 While a sweep's jobs are short, it claims and prepares more jobs than there are slots (claimed ahead). A slot that comes
 free is then taken at once. While jobs are over in a moment, each waits in line behind a running one. The supervisor
-then starts it without asking. A job that got no slot for a while is released, so that others may have it.
+then starts it without asking. A job that got no slot for a while is released, so that others may have it. No other is
+claimed ahead before a slot has come free.
 """
 
 from __future__ import annotations
@@ -72,6 +73,9 @@ class Dispatcher(AttemptListener):
         self._ahead: list[ActiveAttempt] = []
         #: Sweep to the seconds that its last attempt here had a slot.
         self._lasted: dict[str, float] = {}
+        self._troubles = context.troubles
+        #: Whether a job was claimed ahead in vain since a slot last came free: another would be released, too.
+        self._in_vain = False
         attempts.listeners.append(self)
         #: Whether no job is started any more.
         self.closed = False
@@ -123,7 +127,12 @@ class Dispatcher(AttemptListener):
         return False
 
     def _may_claim_ahead(self, candidates: JobCandidates) -> bool:
-        """Return whether another job may be claimed ahead; not if it needs a permit, which it would hold in vain."""
+        """Return whether another job may be claimed ahead; not if it needs a permit, which it would hold in vain.
+
+        Nor while the store refuses or does not answer: jobs hold their slots until they have stored what they made.
+        """
+        if self._in_vain or self._troubles.messages:
+            return False
         lasted = self._lasted.get(candidates.state.name, SHORT)
         ahead = len(self._ahead)
         enough = (len(self._attempts.live) - ahead) * (_MANY if lasted < INSTANT else _FEW)
@@ -170,6 +179,7 @@ class Dispatcher(AttemptListener):
         for work in self._ahead:
             begun = work.running and work.running.begun
             if (self.closed or now - work.since > _AHEAD) and not work.stopping and not begun:
+                self._in_vain = True
                 self._attempts.dismiss(work, "it was claimed ahead, and no slot came free")
 
     async def _waits(self, candidates: JobCandidates) -> bool:
@@ -227,7 +237,7 @@ class Dispatcher(AttemptListener):
         if slot is None:
             self._ahead.remove(work)
         else:
-            self._lasted[work.sweep] = self._clock.now() - work.since
+            self._lasted[work.sweep], self._in_vain = self._clock.now() - work.since, False
             if next_one:
                 self._ahead.remove(next_one)
                 self._attempts.give_slot(next_one, slot)
