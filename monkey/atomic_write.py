@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 
 from monkey.removal import remove_file
 
@@ -28,6 +29,24 @@ def write_atomically(
         with contextlib.suppress(OSError):
             remove_file(aside)
         raise
+
+
+def write_named_file(path: str | os.PathLike[str], data: bytes | str) -> None:
+    """Write the file that a user named for output: whole, as `write_atomically` does, where it is a file or none.
+
+    A device or a pipe, such as /dev/stdout, is written to. A rename would put a file in its place: whoever may write to
+    /dev would lose /dev/null. What a link names is replaced, and the link stays. Raises OSError.
+    """
+    try:
+        plain = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
+    except FileNotFoundError:
+        plain = True
+    place = os.path.realpath(path)
+    if plain and not place.startswith("/proc/"):
+        write_atomically(place, data)
+        return
+    with open(path, "wb") as file:  # noqa: PTH123
+        file.write(data.encode() if isinstance(data, str) else data)
 
 
 def create_atomically(path: str | os.PathLike[str], data: bytes | str, *, mode: int = 0o666) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import stat
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.atomic_write import SUFFIX, create_atomically, write_atomically
+from monkey.atomic_write import SUFFIX, create_atomically, write_atomically, write_named_file
 
 #: Replaces one file by 4 MiB of one letter after the other, for ever.
 WRITER = """
@@ -39,6 +40,26 @@ def test_where_it_fails_the_old_file_stays(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["directory"]
     with pytest.raises(FileNotFoundError):
         write_atomically(tmp_path / "none" / "file", b"data")
+
+
+def test_a_pipe_that_a_user_named_is_written_to_and_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as readers:
+        read = readers.submit(pipe.read_bytes)
+        write_named_file(pipe, "Grüße")
+        assert read.result(timeout=60) == "Grüße".encode()
+    assert stat.S_ISFIFO(pipe.lstat().st_mode) and list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_link_that_a_user_named_stays_and_what_it_names_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to("elsewhere/file")
+    for data in (b"new", b"newer"):
+        write_named_file(tmp_path / "link", data)
+        assert (tmp_path / "elsewhere" / "file").read_bytes() == data and (tmp_path / "link").is_symlink()
+    with pytest.raises(IsADirectoryError):
+        write_named_file(tmp_path / "elsewhere", b"data")
 
 
 @pytest.mark.parametrize("moment", range(3))

@@ -13,7 +13,7 @@ import click
 from monkey.apply.planning import PlanningResult, make_plan, plan_without_store
 from monkey.apply.previews import check_preview, plan_preview
 from monkey.apply.tree_planning import plan_changes_since, plan_merge_result
-from monkey.atomic_write import write_atomically
+from monkey.atomic_write import write_named_file
 from monkey.ci_run import read_ci_run
 from monkey.cli.render.plan_lines import format_plan
 from monkey.cli.review.plan_comment import add_comment_option, show_plan_comment
@@ -203,6 +203,6 @@ def _save(planned: PlanningResult, output: str, *, prune: bool) -> None:
         )
     text = dump_saved_plan(planned.plan, [os.path.relpath(path, root) for path in planned.files], prune=prune)
     try:
-        write_atomically(target, text)
+        write_named_file(target, text)
     except OSError as exc:
         raise MonkeyError(f"the plan cannot be saved to {output!r}: {exc.strerror}") from exc

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from monkey.atomic_write import write_atomically
+from monkey.atomic_write import write_named_file
 from monkey.cli.session import complete_sweep_names, run_in_world
 from monkey.cli.terminal.text import flatten_text, format_plural
 from monkey.errors import MonkeyError
@@ -34,7 +34,7 @@ def report_command(sweeps: tuple[str, ...], output: Path) -> None:
     # Outside of the event loop, where Ctrl-C ends whatever is being computed.
     body = build_report(data)
     try:
-        write_atomically(output, body)
+        write_named_file(output, body)
     except OSError as exc:
         raise MonkeyError(f"{output} cannot be written: {exc.strerror}", hint="name another file by -o") from exc
     curves = f"{format_plural(data.count_curves(), 'curve')} of at most {data.points} points"

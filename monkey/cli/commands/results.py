@@ -13,7 +13,7 @@ import click
 from monkey.apply.inspect.result_facts import read_sweep_facts
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
-from monkey.atomic_write import write_atomically
+from monkey.atomic_write import write_named_file
 from monkey.cli.render.results_table import format_groups, format_importance, format_results
 from monkey.cli.session import check_one_format, complete_sweep_names, json_option, print_pieces, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, join_lines
@@ -111,7 +111,7 @@ def _put(pieces: Iterable[str] | bytes, output: Path | None) -> None:
         print_pieces(pieces)
         return
     try:
-        write_atomically(output, pieces if isinstance(pieces, bytes) else "".join(pieces))
+        write_named_file(output, pieces if isinstance(pieces, bytes) else "".join(pieces))
     except OSError as exc:
         raise MonkeyError(f"{output} cannot be written: {exc.strerror}", hint="name another file by -o") from exc
 

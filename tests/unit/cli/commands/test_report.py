@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,20 @@ def test_what_is_not_there_is_said_and_no_file_is_written(project: Path, capfd: 
     assert run_guarded(["report", "small", "-o", "missing/x.html"]) == 1
     assert "missing/x.html cannot be written: No such file" in capfd.readouterr().err
     assert not (project / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "verb", [["report", "small"], ["results", "small", "--csv"], ["plan"]], ids=lambda verb: verb[0]
+)
+def test_output_goes_into_a_pipe_and_never_takes_its_place(verb: list[str], project: Path) -> None:
+    folder = project.parent / f"{project.name}-pipes"
+    folder.mkdir()
+    os.mkfifo(pipe := folder / "pipe")
+    with (folder / "read").open("wb") as into, subprocess.Popen(["cat", str(pipe)], stdout=into) as reader:
+        assert run_guarded([*verb, "-o", str(pipe)]) == 0
+        if not pipe.is_fifo():
+            reader.kill()
+    assert pipe.is_fifo() and (folder / "read").stat().st_size
 
 
 def test_a_plot_as_html_is_a_report(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
