@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +22,7 @@ from monkey.plan.explain import format_setting_change
 from monkey.plan.jobs.job_changes import SettingChange
 from monkey.plan.sizes import format_size
 from monkey.results.differences.data_difference import DataChange
-from monkey.results.differences.difference import Difference, JobsDifference, PartDifference
+from monkey.results.differences.difference import Difference, PartDifference
 from monkey.results.differences.line_diff import TooDifferent, compare_lines
 from monkey.results.differences.value_change import NO_VALUE, HiddenText, ValueChange
 from monkey.spec.command.command import format_argument
@@ -41,7 +43,7 @@ def format_difference(found: Difference, to: Terminal, *, everything: bool) -> l
     parts = {part.name: _format_part(part, to, everything=everything) for part in found.parts}
     results = [name for name in ("machine", "metrics", "usage", "result", "outputs") if name in parts]
     ordered = [(_TITLES.get(name, name), parts[name]) for name in parts if name not in results]
-    ordered = [("jobs", _format_jobs(found.jobs, to)), *ordered] if found.jobs else ordered
+    ordered = [("jobs", _format_jobs(found, to)), *ordered] if found.jobs else ordered
     for title, inside in ordered:
         lines += _lay_out_part(title, inside, to)
     if found.code:
@@ -96,6 +98,8 @@ def _format_values(part: PartDifference, shown: Sequence[ValueChange], to: Termi
         name, sides = _USAGE.get(one.name, one.name), (one.before, one.after)
         texts = [_spell_measure(one.name, side) if part.measured else _spell(side) for side in sides]
         texts = list(map(_shorten_hash, sides)) if part.name == "outputs" else texts
+        if not part.measured and _look_alike(*texts):
+            texts = list(map(_quote, sides))
         if any(len(text) > most or "\n" in text for text in texts):
             blocks += [
                 flatten_text(name),
@@ -138,9 +142,35 @@ def _spell(value: Any) -> str:
     """Return a value so that others look otherwise: with all its digits."""
     if value is NO_VALUE:
         return _NONE
-    if isinstance(value, str):
+    if not isinstance(value, str):
+        return flatten_text(format_argument(value))
+    if "\n" in value.rstrip():
         return make_printable(value).replace("\t", " ")
-    return flatten_text(format_argument(value))
+    # An empty cell, or what a terminal does not draw, would be read as another value.
+    return value if value == value.strip() and value.isprintable() and value not in ("", _NONE) else _quote(value)
+
+
+def _quote(value: Any) -> str:
+    """Return a value as JSON, in ASCII: no two of them look alike."""
+    return _spell(value) if value is NO_VALUE or isinstance(value, HiddenText) else json.dumps(value)
+
+
+def _look_alike(one: str, other: str) -> bool:
+    """Would people read the same? So "1" is 1, and an accent of its own is a part of its letter."""
+    return unicodedata.normalize("NFKC", one) == unicodedata.normalize("NFKC", other)
+
+
+def _spell_listed(value: Any) -> str:
+    """Return one of several values: quoted where it could be another type's, or more than one."""
+    return _quote(value) if isinstance(value, str) and (", " in value or _is_json(value)) else _spell(value)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _shorten_hash(value: Any) -> str:
@@ -169,13 +199,14 @@ def _format_space(one: ValueChange, to: Terminal, *, everything: bool) -> list[s
         shown = values if everything else values[:_MAX_VALUES]
         more = f" … {len(values):,} values" if len(shown) < len(values) else ""
         alone = " (a parameter of this side alone)" if other is NO_VALUE else ""
-        text = ", ".join(_spell(value) for value in shown)
+        text = ", ".join(map(_spell_listed, shown))
         lines.append(to.paint(f"{sign} {name}: {flatten_text(text)}{more}{alone}", colour))
     return lines
 
 
-def _format_jobs(found: JobsDifference, to: Terminal) -> list[str]:
-    lines = []
+def _format_jobs(difference: Difference, to: Terminal) -> list[str]:
+    found, lines = difference.jobs, list[str]()
+    assert found is not None  # whoever asks knows
     for sign, what, jobs, words, colour in (
         ("+", "added", found.added, found.added_words, "green"),
         ("-", "removed", found.removed, found.removed_words, "red"),
@@ -185,7 +216,10 @@ def _format_jobs(found: JobsDifference, to: Terminal) -> list[str]:
             lines += [f"    {flatten_text(line)}" for line in words]
     if found.changed:
         count = format_plural(len(found.changed), "job")
-        lines.append(to.paint(f"~ {count} changed: the same parameters by another recipe", "yellow"))
+        spaces = [one for part in difference.parts if part.name == "space" for one in part.changes]
+        alone = any(one.before is NO_VALUE or one.after is NO_VALUE for one in spaces)
+        same = "equal in the parameters that both sides have" if alone else "the same parameters by another recipe"
+        lines.append(to.paint(f"~ {count} changed: {same}", "yellow"))
     return lines + ([to.paint(f"= {format_plural(found.same, 'job')} in both", "dim")] if found.same else [])
 
 

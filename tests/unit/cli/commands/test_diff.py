@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from monkey.cli.render.differences.difference_lines import format_difference
 from monkey.cli.terminal.text import Terminal
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.record.facts import encode_facts, hash_facts
-from monkey.results.differences.difference import Difference, PartDifference
-from monkey.results.differences.value_change import ValueChange
+from monkey.results.differences.difference import Difference, JobsDifference, PartDifference
+from monkey.results.differences.value_change import NO_VALUE, ValueChange
 from monkey.store.create import create_object
 from tests.unit.apply.small_project import Pen, StillFleet, apply, opened, write_project
 
@@ -32,6 +33,7 @@ code: {include: ['*', keys.py]}
 SETTING
 """
 TOKEN = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
+SIDE = {"sweep": "small", "revision": 1}
 HOSTILE = "\x1b]0;owned\x07\x1b[31m\x9b31m\u202e"
 
 
@@ -258,6 +260,34 @@ def test_values_that_differ_never_look_alike(
     found = read(capfd, first, last)
     text = "\n".join(format_difference(read_difference(found), Terminal(80), everything=False))
     assert "0.1  0.1000000001" in text and f"- {words}1" in text and f"+ {words}2" in text
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shown"),
+    [
+        ("1", 1, '"1"  1'),
+        (True, "true", 'true  "true"'),
+        (NO_VALUE, "–", '–  "\\u2013"'),
+        (NO_VALUE, "", '–  ""'),
+        ("a", "a ", 'a  "a "'),
+        ("q", "\x1b[31mq", r'q  "\u001b[31mq"'),
+        ("ab", "a\u200bb", r'ab  "a\u200bb"'),
+        ("é", "e\u0301", r'"\u00e9"  "e\u0301"'),
+        ("1", "2", "1  2"),
+    ],
+)
+def test_what_a_terminal_shows_alike_is_quoted(one: Any, other: Any, shown: str) -> None:
+    part = PartDifference("parameters", (ValueChange("x", one, other),))
+    lines = format_difference(Difference("job", SIDE, SIDE, (part,)), Terminal(None), everything=False)
+    assert f"  x  {shown}" in [re.sub(" {2,}", "  ", line) for line in lines]
+
+
+def test_texts_among_numbers_are_quoted_and_jobs_of_other_parameters_are_not_the_same() -> None:
+    part = PartDifference("space", (ValueChange("x", [1, "1", "", "a, b", "a"], NO_VALUE),))
+    jobs = JobsDifference((), (), (("a", "b"),), 0, (), ())
+    lines = format_difference(Difference("revision", SIDE, SIDE, (part,), jobs=jobs), Terminal(None), everything=False)
+    assert '  - x: 1, "1", "", "a, b", a (a parameter of this side alone)' in lines
+    assert "  ~ 1 job changed: equal in the parameters that both sides have" in lines
 
 
 def read_difference(found: dict[str, Any]) -> Difference:
