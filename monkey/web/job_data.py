@@ -12,6 +12,7 @@ from monkey.apply.world.world import World
 from monkey.protocol.entries import EndEntry, TornEntry
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.status.store_snapshot import SweepView
+from monkey.results.differences.value_change import mask_value
 from monkey.spec.command.command import CommandError, compile_command
 from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.project.grafana_links import make_grafana_link
@@ -58,16 +59,17 @@ def _serialize_configuration(view: SweepView, parameters: dict[str, ParameterVal
     """Return what two jobs may be compared by, one text or value a name."""
     revision = view.state.revision
     assert revision is not None  # the job was found in it
-    recipe = revision.recipe
+    # A report is sent to others; so what `monkey diff` does not show stays hidden here.
+    recipe, hidden = revision.recipe, revision.settings.secrets
     return {
         "parameters": parameters,
         "recipe": {
-            "command": _render_command(recipe.command, parameters),
+            "command": mask_value("command", _render_command(recipe.command, parameters)),
             "code": recipe.code,
             "commit": str((revision.git or {}).get("commit", "")),
             **{f"dataset {name}": sha for name, sha in recipe.datasets.items()},
             **recipe.environment,
-            **{f"env {name}": value for name, value in recipe.env.items()},
+            **{f"env {name}": mask_value(name, value, hidden) for name, value in recipe.env.items()},
             **({"image": recipe.image} if recipe.image else {}),
         },
     }

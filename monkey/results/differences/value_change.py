@@ -64,11 +64,12 @@ def compare_values(
     for name in dict.fromkeys((*after, *before)):
         old, new = before.get(name, NO_VALUE), after.get(name, NO_VALUE)
         if old is NO_VALUE or new is NO_VALUE or make_value_key(old) != make_value_key(new):
-            found.append(ValueChange(name, _mask_value(name, old, secrets), _mask_value(name, new, secrets)))
+            found.append(ValueChange(name, mask_value(name, old, secrets), mask_value(name, new, secrets)))
     return found
 
 
-def _mask_value(name: str, value: Any, secrets: Collection[str]) -> Any:
+def mask_value(name: str, value: Any, secrets: Collection[str] = ()) -> Any:
+    """Return the value, or what is shown in its place: its name is in `secrets`, or it holds a known credential."""
     if value is NO_VALUE:
         return value
     if name in secrets:

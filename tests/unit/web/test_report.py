@@ -110,6 +110,22 @@ def test_it_has_the_server_s_answers_and_the_same_bytes_again(tmp_path: Path) ->
     asyncio.run(main())
 
 
+def test_credentials_in_the_env_and_the_command_are_not_sent_along(tmp_path: Path) -> None:
+    token = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
+    env = f"env: {{T: {token}, X: '1'}}\n"
+    spec = f"name: small\ncommand: python3 train.py --lr {{lr}} {token}\nparameters: {{lr: [1]}}\n{env}"
+
+    async def main() -> dict[str, Any]:
+        async with serving(tmp_path, spec) as page:
+            return unpack(build_report(await gather_report(page.world, ["small"])))
+
+    told = asyncio.run(main())
+    (recipe,) = [one["configuration"]["recipe"] for key, one in told["answers"].items() if key.startswith("job/")]
+    hidden = "(not shown: it holds a GitHub token)"
+    assert (recipe["env T"], recipe["env X"], recipe["command"]) == (hidden, "1", hidden)
+    assert token not in json.dumps(told)
+
+
 def test_a_curve_of_a_job_keeps_its_points(tmp_path: Path) -> None:
     async def main() -> dict[str, Any]:
         async with serving(tmp_path, SPEC, known=False) as page:
