@@ -34,8 +34,8 @@ def write_atomically(
 def write_named_file(path: str | os.PathLike[str], data: bytes | str) -> None:
     """Write the file that a user named for output: whole, as `write_atomically` does, where it is a file or none.
 
-    A device or a pipe, such as /dev/stdout, is written to. A rename would put a file in its place: whoever may write to
-    /dev would lose /dev/null. What a link names is replaced, and the link stays. Raises OSError.
+    A device or a pipe, such as /dev/stdout, is written to. A rename would put a file in its place: root would
+    lose /dev/null. What a link names is replaced, and the link stays. Raises OSError.
     """
     try:
         plain = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
