@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,3 +23,12 @@ def browser(require: Callable[[str], str]) -> Iterator[Browser]:
         require(name)
     with open_browser() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def shared_folder() -> Iterator[Path]:
+    """Return a folder whose files the browser may read: pytest's own are for us alone, and it may be another user's."""
+    with tempfile.TemporaryDirectory(prefix="monkey-report-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder

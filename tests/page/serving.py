@@ -61,8 +61,8 @@ def served(root: Path, spec: str, scene: Scene) -> Iterator[str]:
         thread.join()
 
 
-def write_report(root: Path, spec: str, scene: Scene) -> str:
-    """Apply a spec, play the scene, and write its report; gives the address of the file."""
+def write_report(root: Path, spec: str, scene: Scene, folder: Path) -> str:
+    """Apply a spec, play the scene, and write its report into a folder; gives the address of the file."""
 
     async def main() -> ReportData:
         write_project(root, spec)
@@ -73,7 +73,7 @@ def write_report(root: Path, spec: str, scene: Scene) -> str:
 
     with ThreadPoolExecutor(1) as thread:
         data = thread.submit(asyncio.run, main()).result()
-    file = root / "a report.html"
+    file = folder / "a report.html"
     file.write_bytes(build_report(data))
     return file.as_uri()
 

@@ -108,8 +108,8 @@ def test_forty_hostile_strings_are_only_text(browser: Browser, tmp_path: Path) -
             check_page(tab)
 
 
-def test_forty_hostile_strings_are_only_text_in_a_report(browser: Browser, tmp_path: Path) -> None:
-    link = write_report(tmp_path, SPEC, be_hostile)
+def test_forty_hostile_strings_are_only_text_in_a_report(browser: Browser, tmp_path: Path, shared_folder: Path) -> None:
+    link = write_report(tmp_path, SPEC, be_hostile, shared_folder)
     with open_tab(browser, link, offline=True) as tab:
         assert tab.evaluate("() => document.querySelectorAll('script, style, link, meta').length") == 10
         tab.get_by_text(HOSTILE[0]).first.wait_for()

@@ -46,8 +46,8 @@ async def play(world: World, pen: Pen, jobs: list[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def link(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_report(tmp_path_factory.mktemp("report"), SPEC, play)
+def link(tmp_path_factory: pytest.TempPathFactory, shared_folder: Path) -> str:
+    return write_report(tmp_path_factory.mktemp("report"), SPEC, play, shared_folder)
 
 
 def check_looks(tab: Page) -> None:
