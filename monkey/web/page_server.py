@@ -42,7 +42,7 @@ def make_app(live: LiveStore, guard: PageGuard) -> web.Application:
     app.router.add_get("/", show_asset, allow_head=False)
     app.router.add_get("/assets/{name}", show_asset, allow_head=False)
     app.router.add_routes(PageRoutes(live, guard).list_routes())
-    app.router.add_routes(EditRoutes(live.world.project, guard).list_routes())
+    app.router.add_routes(EditRoutes(live, guard).list_routes())
     return app
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
 
 from monkey.apply.world.desired_state import SPECS
 from monkey.errors import MonkeyError, NotFound, SpecError
-from monkey.spec.project.project import Project
 from monkey.web.editing.apply_runs import ApplyRuns
 from monkey.web.editing.draft_planning import ask_planner, serialize_error
 from monkey.web.editing.form_fields import apply_edit, serialize_form
 from monkey.web.editing.spec_folder import OpenedSpec, SpecConflict, SpecFolder, check_size
+from monkey.web.live_store import LiveStore
 from monkey.web.page_guard import PageGuard, refuse_request
 from monkey.web.page_routes import make_handler, read_body
 from monkey.web.safe_json import encode_json
@@ -27,11 +28,11 @@ _SEEN = 20
 class EditRoutes:
     """The handlers of the form of one server."""
 
-    def __init__(self, project: Project, guard: PageGuard) -> None:
-        """Edit the specs of a project, for those whom `guard` lets pass."""
-        self._project, self._guard = project, guard
-        self._folder = SpecFolder(project)
-        self._runs = ApplyRuns(project)
+    def __init__(self, live: LiveStore, guard: PageGuard) -> None:
+        """Edit the specs of the project of `live`, for those whom `guard` lets pass."""
+        self._live, self._project, self._guard = live, live.world.project, guard
+        self._folder = SpecFolder(self._project)
+        self._runs = ApplyRuns(self._project)
         #: File and digest of the plans that were shown, to the text that each is of.
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._saving, self._planning = asyncio.Lock(), asyncio.Lock()
@@ -147,6 +148,10 @@ class EditRoutes:
         if run is None or run.id != request.match_info["id"]:
             raise NotFound("there is no such apply", hint="a newer one took its place; see `monkey history`")
         at = request.query.get("at", "")
+        if run.code is not None:
+            # The page links to the sweep then: a reading from before the apply would not have it.
+            with suppress(MonkeyError):
+                await self._live.refresh()
         return run.serialize(int(at) if at.isascii() and at.isdecimal() and len(at) < 16 else 0)
 
 

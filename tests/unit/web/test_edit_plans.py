@@ -11,6 +11,7 @@ import pytest
 from monkey.apply.planning import make_plan
 from monkey.plan.digest import compute_plan_digest
 from monkey.protocol.sweeps.sweep_log import list_sweeps
+from monkey.web.page_guard import KEY_HEADER
 from tests.unit.apply.small_project import SPEC, apply, opened
 from tests.unit.web.pages import Page, serving
 from tests.unit.web.test_editing import look_at_files
@@ -53,6 +54,16 @@ async def wait_for_end(page: Page, run: dict[str, Any]) -> tuple[int, str]:
     return run["code"], said
 
 
+async def check_sweep_is_there(page: Page, run: str, file: Path) -> None:
+    """Once an apply is seen to have ended, its sweep is there, not with the next reading of the store."""
+    async with page.session.get(f"{page.address}api/events", headers={KEY_HEADER: page.key}) as events:
+        await events.content.readline()
+        await asyncio.to_thread(file.write_text, FRESH)
+        await apply(page.world)
+        await page.get(f"applies/{run}")
+        assert (await page.get("sweep/fresh"))["jobs"] == 3
+
+
 def test_a_plan_that_the_world_left_behind_is_not_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with serving(tmp_path) as page:
@@ -71,6 +82,7 @@ def test_a_plan_that_the_world_left_behind_is_not_applied(tmp_path: Path, monkey
             code, said = await wait_for_end(page, run)
             assert code == 3 and f"expected a plan with digest {plan['digest']}" in said
             assert (await page.get("specs"))["run"] is None
+            await check_sweep_is_there(page, run["id"], file.with_name("fresh.yaml"))
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     asyncio.run(main())
