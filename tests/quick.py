@@ -22,6 +22,7 @@ DEARER = {
     "tests/conformance/test_create.py::test_against_a_rival_one_wins": "writers race many times",
     "tests/conformance/test_store.py::test_of_many_at_once_one_wins": "150 writers at once try again as others answer",
     "tests/simulation/test_protocol.py::test_a_few_seeds_break_nothing_and_replay": "a short simulation",
+    "tests/unit/cli/test_page_link.py": "a server, and five verbs by the real CLI",
     "tests/unit/cli/test_cloud_setup.py": "imports the clouds' libraries",
     "tests/unit/transfer/code/test_code_snapshot.py::test_a_file_that_is_written": "reads until a writer has its turn",
     "tests/unit/monkey_agent/test_deep_trees.py": "walks a thousand directories deep",
