@@ -43,7 +43,7 @@ class _PlotOptions:
 @click.option("--kind", type=click.Choice(["curves", "scatter", "parallel"]), default="curves", help="What to draw.")
 @click.option("--parameter", metavar="NAME", help="Of a scatter plot; else the one that varies most.")
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Curves of the best N jobs: 8, or 200 in a file.")
-@click.option("-o", "output", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE: .png or .svg.")
+@click.option("-o", "output", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE: .png, .svg or .html.")
 def plot_command(
     whats: tuple[str, ...],
     metric: str | None,

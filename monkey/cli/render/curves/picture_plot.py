@@ -1,10 +1,14 @@
-"""Plots as files: PNG and SVG, by matplotlib."""
+"""Plots as files: PNG, SVG and HTML, by matplotlib."""
 
 from __future__ import annotations
 
+import base64
+import html
+import io
 from pathlib import Path
 from typing import Any
 
+from monkey.atomic_write import write_named_file
 from monkey.errors import MonkeyError
 from monkey.origin import hint_install
 from monkey.results.plots.line_plot import LinePlot
@@ -12,7 +16,16 @@ from monkey.results.plots.parallel_plot import ParallelPlot
 from monkey.results.plots.plot_axis import PlotAxis
 
 #: Endings of files that can be written.
-ENDINGS = (".png", ".svg")
+ENDINGS = (".png", ".svg", ".html")
+#: A page with a picture in it. Of an image a browser runs no script, whatever names it has.
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:">
+<title>{title}</title>
+<img alt="{title}" src="data:image/svg+xml;base64,{picture}">
+</html>
+"""
 #: Lines up to which each has its name in a legend.
 _NAMED = 12
 #: Texts beside an axis of parallel coordinates.
@@ -26,10 +39,7 @@ _SIZE, _DPI = (8.0, 4.8), 150
 def check_picture_path(path: Path) -> None:
     """Raise MonkeyError unless the file's name says what to write."""
     if path.suffix.lower() not in ENDINGS:
-        hint = (
-            "`monkey report SWEEP -o FILE.html` writes a page with curves" if path.suffix.lower() == ".html" else None
-        )
-        raise MonkeyError(f"-o {str(path)!r}: expected a name that ends in {' or '.join(ENDINGS)}", hint=hint)
+        raise MonkeyError(f"-o {str(path)!r}: expected a name that ends in {' or '.join(ENDINGS)}")
 
 
 def write_picture(plot: LinePlot | ParallelPlot, path: Path) -> None:
@@ -39,8 +49,15 @@ def write_picture(plot: LinePlot | ParallelPlot, path: Path) -> None:
         _draw_lines(axes, plot)
     else:
         _draw_parallel(figure, axes, plot)
+    kind, drawn = path.suffix.lower()[1:], io.BytesIO()
+    picture = "svg" if kind == "html" else kind
+    figure.savefig(drawn, format=picture, dpi=_DPI, metadata={"Date": None} if picture == "svg" else None)
+    data = drawn.getvalue()
+    if kind == "html":
+        title = html.escape(plot.title if isinstance(plot, LinePlot) else plot.metric)
+        data = _PAGE.format(title=title, picture=base64.b64encode(data).decode()).encode(errors="replace")
     try:
-        figure.savefig(path, dpi=_DPI, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+        write_named_file(path, data)
     except OSError as exc:
         raise MonkeyError(f"cannot write {str(path)!r}: {exc.strerror or exc}") from exc
 

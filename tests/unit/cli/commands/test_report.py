@@ -62,8 +62,3 @@ def test_output_goes_into_a_pipe_and_never_takes_its_place(verb: list[str], proj
         if not pipe.is_fifo():
             reader.kill()
     assert pipe.is_fifo() and (folder / "read").stat().st_size
-
-
-def test_a_plot_as_html_is_a_report(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run_guarded(["plot", "small", "-o", "x.html"]) == 1
-    assert "`monkey report SWEEP -o FILE.html`" in capfd.readouterr().err

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -37,5 +40,17 @@ def test_files_are_what_their_names_say(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(MonkeyError, match="cannot write"):
         write_picture(CURVES, tmp_path / "missing" / "x.png")
-    with pytest.raises(MonkeyError, match=r"ends in \.png or \.svg"):
-        check_picture_path(tmp_path / "x.html")
+    with pytest.raises(MonkeyError, match=r"ends in \.png or \.svg or \.html"):
+        check_picture_path(tmp_path / "x.pdf")
+
+
+@pytest.mark.needs("matplotlib")
+def test_a_page_holds_the_picture_and_no_name_is_markup(tmp_path: Path) -> None:
+    hostile = '<script>alert(1)</script> -->" onload=x'
+    plot = LinePlot(hostile, "step", [PlotLine(hostile, [1.0, 2.0], [1.0, 2.0])])
+    write_picture(plot, tmp_path / "x.html")
+    write_picture(plot, tmp_path / "x.svg")
+    page = (tmp_path / "x.html").read_text()
+    [picture] = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+    assert len(ElementTree.fromstring(base64.b64decode(picture)).findall(".//{*}path")) > 10
+    assert page.count(html.escape(hostile)) == 2 and "<script" not in page
