@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,7 @@ def test_a_sweep_is_made_planned_and_applied(browser: Browser, shop: Shop, tmp_p
         assert f"Digest: {digest}" in tab.locator("pre.log").inner_text()
         until(lambda: sorted(ledger.read_text().split()) == ["0", *"45678"], "each job ran once")
         assert file.read_text() == tab.locator("textarea").input_value()
+        tab.get_by_role("link", name="to the sweep fresh").click()  # it is there at once: the console is empty
         edit_beside_an_editor(tab, file)
         show_hostile_text(tab)
         tab.locator("textarea").fill(file.read_text().replace("[4, 9]", "[4, 12]"))
@@ -101,9 +103,43 @@ def test_a_sweep_is_made_planned_and_applied(browser: Browser, shop: Shop, tmp_p
     until(lambda: len(ledger.read_text().split()) == 9, "the apply was brought to its end")
 
 
+def test_what_was_not_saved_outlives_other_files_and_the_server(browser: Browser, shop: Shop) -> None:
+    """A file that this page made is left, and then its server ends: the text is there, and asked about on leaving."""
+    shop.run("apply", "--yes")
+    first = ExitStack()
+    link = first.enter_context(web(shop))
+    with first, open_tab(browser, link, "Failed to load") as tab:
+        port = link.split(":")[2].split("/")[0]
+        tab.get_by_role("link", name="New sweep").click()
+        tab.locator("textarea").fill("name: fresh\ncommand: python3 train.py\n")
+        until(lambda: tab.get_by_label("File in specs/").input_value() == "fresh.yaml", "the file is named")
+        tab.get_by_role("button", name="Save", exact=True).click()
+        tab.locator("h1", has_text="specs/fresh.yaml").wait_for()
+        leave_a_draft(tab)
+        tab.get_by_role("link", name="Sweeps").first.click()
+        first.close()
+        with web(shop, "--port", port) as other:
+            see(tab, "This page needs its link", "body")
+            tab.evaluate("(link) => { location.href = link }", other)
+            tab.get_by_role("link", name="New sweep").click()
+            tab.get_by_label("Open").select_option("fresh.yaml")
+            wait_for_text(tab, "# not saved")
+
+
+def leave_a_draft(tab: Page) -> None:
+    """Look at another file, and come back: what was not saved is still there."""
+    box = tab.locator("textarea")
+    saved = box.input_value()
+    box.fill(f"{saved}# not saved\n")
+    tab.get_by_label("Open").select_option("")
+    tab.locator("h1", has_text="New sweep").wait_for()
+    until(lambda: "name: sweep-1\n" in box.input_value(), "a new file is shown")
+    tab.get_by_label("Open").select_option("fresh.yaml")
+    wait_for_text(tab, "# not saved")
+
+
 def edit_beside_an_editor(tab: Page, file: Path) -> None:
     """Save a text whose file an editor changed meanwhile: nothing is lost, and both are shown."""
-    tab.get_by_role("link", name="to the sweep fresh").click()
     tab.get_by_role("link", name="Edit").click()
     fill(tab, "Timeout of a job", "5m")
     wait_for_text(tab, "timeout: 5m")

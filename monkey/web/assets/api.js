@@ -20,10 +20,15 @@ async function answer(response) {
   return body;
 }
 
+const readToken = () => (inReport ? null : new URLSearchParams(location.hash.slice(1)).get("token"));
+
+/** Does the address have a token? */
+export const isLink = () => Boolean(readToken());
+
 /** Exchange the token of the fragment, and take it out of the address. */
 export async function logIn() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!token || inReport) return;
+  const token = readToken();
+  if (!token) return;
   history.replaceState(null, "", location.pathname + location.search);
   const found = await post("login", { token });
   key = found.key;
@@ -50,7 +55,7 @@ export async function order(name, body) {
 
 export const part = encodeURIComponent;
 
-/** Call `told` with each event while the page is seen; a page that nobody sees asks for nothing. */
+/** Call `told` with each event while the page is seen; a page that nobody sees asks for nothing. Returns what begins anew. */
 export function follow(told) {
   if (inReport) return told({ version: 1 });
   let stop = new AbortController();
@@ -73,11 +78,13 @@ export function follow(told) {
       pause = Math.min(2 * pause, 8000);
     }
   };
-  document.addEventListener("visibilitychange", () => {
+  const restart = () => {
     stop.abort();
     run();
-  });
+  };
+  document.addEventListener("visibilitychange", restart);
   run();
+  return restart;
 }
 
 async function* events(signal) {

@@ -15,6 +15,7 @@ metric: {name: loss, goal: minimize}
 `;
 /** Texts that were left without being saved, by file ("" for a new one): a look at another view loses none. */
 const drafts = new Map();
+addEventListener("beforeunload", (event) => drafts.size && event.preventDefault());
 /** Milliseconds without a key before the text is checked. */
 const PAUSE = 350;
 
@@ -31,9 +32,9 @@ export function EditPage({ file }) {
   const [made, setMade] = useState({ file: "", turn: 0 });
   useEffect(() => {
     get("specs").then(setSpecs, setError);
-    if (file !== made.file) setMade({ file: "", turn: made.turn + 1 });
+    if ((file || "") !== made.file) setMade({ file: "", turn: made.turn + 1 });
   }, [file]);
-  const own = !file || file === made.file;
+  const own = (file || "") === made.file;
   if (project?.read_only) return html`<p>Behind a proxy this page only shows: edit specs by an editor.</p>`;
   return html`
     <nav class="crumbs" aria-label="Place"><${Link} to=${{}}>Sweeps<//> <span aria-hidden="true">/</span> ${file ? `specs/${file}` : "new sweep"}</nav>
@@ -51,7 +52,7 @@ export function EditPage({ file }) {
           setMade({ file: name, turn: made.turn });
           go({ view: "edit", file: name }, { replace: true });
         }} />`
-      : html`<${Opened} key=${file} file=${file} run=${specs.run} />`)}
+      : file && html`<${Opened} key=${file} file=${file} run=${specs.run} />`)}
   `;
 }
 
@@ -114,6 +115,7 @@ function Editor({ file, start, run, make }) {
     return () => clearTimeout(wait);
   }, [text, address]);
   useEffect(() => {
+    drafts.delete(file || "");
     const leave = (event) => now.current.changed && event.preventDefault();
     addEventListener("beforeunload", leave);
     return () => {

@@ -1,6 +1,6 @@
 // The page: logs in, follows the server's versions, and shows the view that the address names.
 
-import { follow, get, logIn } from "./api.js";
+import { follow, get, isLink, logIn } from "./api.js";
 import { EditPage } from "./edit.js";
 import { html, render, useCallback, useEffect, useState } from "./htm.js";
 import { JobPage } from "./job.js";
@@ -37,12 +37,19 @@ function App() {
   useEffect(() => {
     const back = () => setQuery(readAddress());
     addEventListener("popstate", back);
-    logIn()
-      .catch((error) => setRefusal(error))
-      .finally(() => {
-        setReady(true);
-        follow((event) => setLive((before) => ({ ...before, lost: false, ...event })));
-      });
+    let restart = null;
+    const enter = async () => {
+      // A dead link does not lock a page that is open: what its server says does.
+      await logIn().catch((error) => restart || setRefusal(error));
+      setReady(true);
+      if (restart) restart();
+      else restart = follow((event) => setLive((before) => ({ ...before, lost: false, refused: false, ...event })));
+    };
+    enter();
+    // The link of a new server, opened in the tab of the one before, changes the fragment alone: nothing is loaded.
+    addEventListener("hashchange", () => isLink() && enter());
+    // Canvases are drawn in the colours of the scheme that was.
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setPainted((before) => before + 1));
     return () => removeEventListener("popstate", back);
   }, []);
   useEffect(() => {
@@ -66,7 +73,7 @@ function App() {
     const shown = getComputedStyle(document.documentElement).colorScheme === "dark" || (!document.documentElement.dataset.scheme && matchMedia("(prefers-color-scheme: dark)").matches);
     document.documentElement.dataset.scheme = shown ? "light" : "dark";
     storage["monkey-scheme"] = document.documentElement.dataset.scheme;
-    setPainted(painted + 1);
+    setPainted((before) => before + 1);
   };
   const name = project?.project || "monkey";
   const here = query.job ? `${query.job.slice(0, 8)} · ${query.sweep}` : query.sweep || ({ machines: "machines", edit: query.file || "new sweep" }[query.view] || "sweeps");
