@@ -26,7 +26,7 @@ import monkey
 ledger, i = Path(sys.argv[1]), int(sys.argv[2])
 with (ledger / "ran").open("a") as file:
     file.write(f"{i}\\n")
-held = len((ledger / "ran").read_text().splitlines()) > 30
+held = i % 50 != 3 and len((ledger / "ran").read_text().splitlines()) > 30
 for step in range(10):
     monkey.log({"loss": 1 / (1 + step) + i / 100, "accuracy": step / 10}, step=step)
     print(f"step {step}", flush=True)
