@@ -41,6 +41,7 @@ export async function findAnswer(path) {
   }
   if (kind === "job-curves") return { growing: false, curves: Object.fromEntries(curves.get(sweep)?.get(job) || []) };
   if (kind === "log") return answerLog(answers[`job/${sweep}/${job}`]);
+  if (kind === "difference") return answerDifference(answers, sweep, job, new URLSearchParams(query).get("against"));
   const name = [kind, sweep, job].filter((each) => each !== undefined).join("/");
   return Object.hasOwn(answers, name) ? answers[name] : undefined;
 }
@@ -49,4 +50,34 @@ export async function findAnswer(path) {
 function answerLog(one) {
   const text = one ? one.log_tail.join("\n") : "";
   return { text, start: 1, next: 1 + text.length, growing: false };
+}
+
+/** What differs between two jobs by their pages: the server compares more, by what the store has. */
+function answerDifference(answers, sweep, job, against) {
+  const [other, id] = against.includes("/") ? against.split("/") : [sweep, against];
+  const [one, two] = [`job/${sweep}/${job}`, `job/${other}/${id}`].map((name) => (Object.hasOwn(answers, name) ? answers[name] : undefined));
+  if (!one || !two) return undefined;
+  const [a, b] = [one, two].map(listParts);
+  const parts = Object.keys(a).map((name) => [name, compareValues(a[name], b[name])]);
+  return { ...Object.fromEntries(parts), b: { sweep: other, job: id }, notes: ["`monkey diff` compares code and data, too: a report has neither"] };
+}
+
+function listParts({ configuration, facts, machine, summary, outputs, state, reason }) {
+  const told = Object.entries(facts || {}).filter(([name]) => !["sha256", "trouble", "lock"].includes(name));
+  return {
+    parameters: Object.entries(configuration.parameters),
+    command: Object.entries(configuration.recipe),
+    lock: (facts?.lock || []).map((line) => [String(line).split(/[=@ ]/)[0], line]),
+    machine: [["host", machine], ...told],
+    metrics: Object.entries(summary).map(([name, each]) => [`${name} last`, each.last]),
+    result: [["state", state], ...(reason ? [["reason", reason]] : [])],
+    outputs: outputs.map((each) => [each.path, each.sha256]),
+  };
+}
+
+/** Rows of the names whose values differ; a side that has no value is not in its row. */
+function compareValues(before, after) {
+  const [a, b] = [new Map(before), new Map(after)];
+  const names = [...new Set([...a.keys(), ...b.keys()])].filter((name) => JSON.stringify(a.get(name)) !== JSON.stringify(b.get(name)));
+  return names.map((name) => ({ name, ...(a.has(name) ? { a: a.get(name) } : {}), ...(b.has(name) ? { b: b.get(name) } : {}) }));
 }
