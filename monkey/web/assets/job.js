@@ -77,7 +77,7 @@ function Summary({ name, of }) {
 function Configuration({ one }) {
   const { query, go } = useView();
   const [typed, setTyped] = useState(query.against || "");
-  const against = (!inReport && query.against) || "";
+  const against = query.against || "";
   const compare = (event) => {
     event.preventDefault();
     go({ ...query, against: typed.trim() }, { replace: true });
@@ -86,7 +86,7 @@ function Configuration({ one }) {
     <div class="line tools">
       <h2 id="configuration">Configuration</h2>
       <span class="room"></span>
-      ${!inReport && html`<form class="line" onSubmit=${compare}><label>against <input class="job-id" value=${typed} spellcheck=${false} placeholder="another job's id" onInput=${(event) => setTyped(event.target.value)} /></label><button type="submit">Compare</button></form>`}
+      <form class="line" onSubmit=${compare}><label>against <input class="job-id" value=${typed} spellcheck=${false} placeholder="another job's id" onInput=${(event) => setTyped(event.target.value)} /></label><button type="submit">Compare</button></form>
     </div>
     ${against ? html`<${Difference} key=${against} one=${one} against=${against} />` : html`<${Whole} one=${one} />`}
   </section>`;
