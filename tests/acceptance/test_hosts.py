@@ -253,10 +253,10 @@ def test_secrets_lie_in_files_of_the_users_alone(site: Site) -> None:
 
 def test_an_agent_leaves_when_there_is_nothing_to_do(site: Site) -> None:
     (host,) = site.hosts("h3")
-    (seen,) = site.converge("h3", idle_timeout=0.5)
+    (seen,) = site.converge("h3", idle_timeout=3)  # it is to be seen before it leaves
     assert seen.living
     until(lambda: site.observe("h3").agents[0].left, "it leaves")
-    seen, wanted = site.observe("h3"), site.wanted(idle_timeout=0.5)
+    seen, wanted = site.observe("h3"), site.wanted(idle_timeout=3)
     assert list_differences(seen, wanted, build_host_bundle(seen, wanted).sha256) == (
         "the agent left, for there was nothing to do",
     )
