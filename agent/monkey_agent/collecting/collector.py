@@ -193,7 +193,7 @@ def _encode(values: Mapping[str, float], step: int | None, at: float | None, sou
     return json.dumps(record) + "\n"
 
 
-def main() -> None:
+def run_collector() -> None:
     """Collect as the order in the first argument says, until stdin ends."""
     order = json.loads(sys.argv[1])
     collector = Collector(order["roots"], order["log"], order["metrics"], order["sources"])
@@ -203,4 +203,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_collector()

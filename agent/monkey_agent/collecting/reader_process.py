@@ -28,6 +28,9 @@ class ReaderProcess(ABC):
     end of stdin it looks once more, answers, and exits.
     """
 
+    #: Descriptors that the process inherits.
+    descriptors: Sequence[int] = ()
+
     def __init__(self, space: Workspace, module: str, trouble: str, note: Callable[[str], None]) -> None:
         """Start nothing yet. `module`: what the process runs; `trouble`: what is noted where it fails."""
         self._space, self._module, self._trouble, self._note = space, module, trouble, note
@@ -44,9 +47,6 @@ class ReaderProcess(ABC):
     @abstractmethod
     def make_order(self) -> dict[str, Any]:
         """Return the process's order, its first argument as JSON."""
-
-    #: Descriptors that the process inherits.
-    descriptors: Sequence[int] = ()
 
     @abstractmethod
     async def greet(self, process: asyncio.subprocess.Process) -> None:

@@ -101,7 +101,7 @@ def _count_drops(udp: socket.socket) -> int:
     return int(struct.unpack(f"{len(told) // 4}I", told)[_DROPS]) if len(told) == _MEMORY_BYTES else 0
 
 
-def main() -> None:
+def run_receiver() -> None:
     """Receive as the order in the first argument says, until stdin ends."""
     order = json.loads(sys.argv[1])
     unix, udp = (socket.socket(fileno=order[name]) for name in ("unix", "udp"))
@@ -134,4 +134,4 @@ def _answer(notes: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_receiver()

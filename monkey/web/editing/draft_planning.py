@@ -110,7 +110,7 @@ async def _plan(request: DraftRequest) -> dict[str, Any]:
     return serialize_plan_lines(planned.plan)
 
 
-def main() -> None:
+def answer_request() -> None:
     """Answer one request."""
     try:
         answer = asyncio.run(_plan(DraftRequest(**json.load(sys.stdin))))
@@ -124,4 +124,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    answer_request()
