@@ -103,6 +103,22 @@ def test_a_sweep_is_made_planned_and_applied(browser: Browser, shop: Shop, tmp_p
     until(lambda: len(ledger.read_text().split()) == 9, "the apply was brought to its end")
 
 
+def test_a_refused_value_is_planned_by_no_click_on_plan(browser: Browser, shop: Shop) -> None:
+    """The text does not have the value, and a plan of the text would be taken for one of it."""
+    shop.run("apply", "--yes")
+    with web(shop) as link, open_tab(browser, link.replace("#", "?view=edit&file=first.yaml#"), "422") as tab:
+        box, plan = tab.get_by_label("Jobs at once", exact=True), tab.get_by_role("button", name="Plan", exact=True)
+        box.fill("[2,")
+        plan.click()  # which leaves the field
+        see(tab, "", ".trouble")
+        until(plan.is_enabled, "it is over")
+        assert tab.locator(".trouble").inner_text() and not tab.locator(".plan").count()
+        box.fill("2")
+        plan.click()
+        see(tab, "max_concurrent_jobs", ".plan")
+        assert "max_concurrent_jobs: 2" in tab.locator("textarea").input_value()
+
+
 def test_what_was_not_saved_outlives_other_files_and_the_server(browser: Browser, shop: Shop) -> None:
     """A file that this page made is left, and then its server ends: the text is there, and asked about on leaving."""
     shop.run("apply", "--yes")

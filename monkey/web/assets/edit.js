@@ -127,7 +127,7 @@ function Editor({ file, start, run, make }) {
   }, []);
 
   /** Change a field: the server changes the text, and leaves the rest of it as it is. One after the other: none is lost. */
-  const queue = useRef(Promise.resolve());
+  const queue = useRef(Promise.resolve(null));
   const edit = (changed) => {
     queue.current = queue.current.then(async () => {
       const before = now.current.text;
@@ -138,8 +138,10 @@ function Editor({ file, start, run, make }) {
         setText(answer.text);
         take(answer);
         setError(null);
+        return null;
       } catch (failure) {
         setError(failure);
+        return failure;
       }
     });
   };
@@ -147,9 +149,11 @@ function Editor({ file, start, run, make }) {
     setBusy(what);
     setError(null);
     try {
-      // A click that leaves a field changes it first.
-      await queue.current;
-      await work(now.current.text);
+      // A click that leaves a field changes it first. A value that was refused stands in no text: nothing is done of that.
+      const refused = await queue.current;
+      queue.current = Promise.resolve(null);
+      if (refused) setError(refused);
+      else await work(now.current.text);
     } catch (failure) {
       if (failure.body?.found) setConflict(failure.body.found);
       if (failure.body?.problems?.length) setState((before) => ({ ...before, problems: failure.body.problems, of: now.current.text }));
