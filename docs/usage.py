@@ -11,8 +11,11 @@ from pathlib import Path
 from monkey.cli.help import VERBS
 
 PAGE = Path(__file__).parent / "commands.md"
-#: The block of a command: its first line names it.
-BLOCK = re.compile(r"```text\n[Uu]sage: (monkey[a-z -]*?)(?= \[|\n| [A-Z{])(?:(?!```).)*```", re.DOTALL)
+#: The block of a command: its first line names it. One that lost its last fence is none: the next block would be its
+#: end, and what lies between would go.
+BLOCK = re.compile(
+    r"^```text\n[Uu]sage: (monkey[a-z -]*?)(?= \[|\n| [A-Z{])(?:(?!```).)*^```$", re.DOTALL | re.MULTILINE
+)
 
 
 def usage(words: str) -> str:

@@ -5,6 +5,7 @@ MonkeyError
 ├── PlanError               A plan cannot be made or applied.
 │   ├── StalePlan           A saved plan no longer fits the world.
 │   ├── UnexpectedPlan      The plan is not the one whose digest was given.
+│   ├── ImageError          Which container image a name means cannot be found out.
 │   ├── DatasetError        Data cannot be taken as it is, or changes meanwhile.
 │   │   ├── DatasetElsewhere DVC knows the data's hash, and the data is not on this machine.
 │   │   └── DvcMissing      Data lies in a DVC repository, and DVC is not installed.
@@ -19,6 +20,7 @@ MonkeyError
 │   ├── StoreUnavailable    The store does not answer, or its answer says nothing about the outcome.
 │   │   └── CreateUnresolved  Whether a create took effect could not be found out.
 │   ├── StoreRefused        Rights, quota or disk space are lacking: to try again does not help by itself.
+│   │   └── StoreForbidden    Rights are lacking, and nothing else.
 │   ├── StoreUnsafe         The store's put-if-absent lies: two writers won one key.
 │   └── StoreFormat         A newer monkey wrote the store.
 ├── CorruptObject           Stored bytes are not what their key promises.
@@ -30,6 +32,7 @@ MonkeyError
 ├── FleetError              A machine or its agent could not be started.
 │   ├── MachineUnfit        An agent cannot work on this machine, and another try would end the same.
 │   └── HostAway            A host does not answer: the others continue without it.
+├── MachineFault            A machine cannot run a job now, which is no fault of the job: it is released.
 └── JobFailed               A job could not be run; the message becomes the attempt's reason.
 """
 
@@ -94,6 +97,10 @@ class StalePlan(PlanError):
 
 class UnexpectedPlan(PlanError):
     """The plan is not the one whose digest was given."""
+
+
+class ImageError(PlanError):
+    """Which container image a name means cannot be found out."""
 
 
 class DatasetError(PlanError):
@@ -167,6 +174,10 @@ class StoreRefused(StoreError):
     """The store refused."""
 
 
+class StoreForbidden(StoreRefused):
+    """The store is there, and this machine lacks the rights to read or write it, until a person grants them."""
+
+
 class StoreUnsafe(StoreError):
     """The store let two writers win the same key."""
 
@@ -214,6 +225,10 @@ class MachineUnfit(FleetError):
 
 class HostAway(FleetError):
     """A host does not answer."""
+
+
+class MachineFault(MonkeyError):
+    """This machine cannot run the job now."""
 
 
 class JobFailed(MonkeyError):

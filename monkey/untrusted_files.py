@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import stat
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 #: Opens a directory whose entries are to be read; and one that is only a step on the way, which need not be readable.
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -95,6 +96,21 @@ def open_regular(path: str, flags: int) -> int:
         os.close(directory)
 
 
+def load_json(path: str, most: int) -> Any:
+    """Return what a file of JSON holds where a job can put anything; see `open_regular`.
+
+    `most`: bytes that are read. Raises OSError where it is no regular file; ValueError where it has more, or no JSON.
+    """
+    with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"{path}: has more than {most} bytes")
+    try:
+        return json.loads(data)
+    except RecursionError as exc:
+        raise ValueError(f"{path}: lists lie too deep in lists") from exc
+
+
 def _open_file(name: str, flags: int, at: int) -> int:
     fd = os.open(name, flags | _REGULAR, 0o644, dir_fd=at)
     if stat.S_ISREG(os.fstat(fd).st_mode):
@@ -167,6 +183,11 @@ class UntrustedFile(NamedTuple):
         """Return a descriptor to read it. Raises OSError where it is no regular file, or lies behind a link."""
         with HeldDirectory(self.directory) as held:
             return held.open_regular(self.path, os.O_RDONLY)
+
+    def read(self, most: int) -> bytes:
+        """Return the first bytes of it, at most `most`. Raises OSError as `open`."""
+        with os.fdopen(self.open(), "rb") as file:
+            return file.read(most)
 
 
 def name_descriptor(fd: int) -> str:

@@ -19,8 +19,9 @@ import pytest
 from tests import hosts, influx, services, sshd
 from tests.bucket import FakeBucket
 from tests.forges.gitea import Gitea, serve_gitea
+from tests.groups import check_groups, pytest_xdist_make_scheduler  # noqa: F401
 from tests.loops import Run, T
-from tests.needs import pytest_make_collect_report, pytest_runtest_setup, require_thing  # noqa: F401
+from tests.needs import LIBRARIES, pytest_make_collect_report, pytest_runtest_setup, require_thing  # noqa: F401
 from tests.quick import pytest_runtest_call, pytest_terminal_summary, unicode_table  # noqa: F401
 from tests.trusting import trust
 
@@ -54,9 +55,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that no process is left with it while the others have nothing to do."""
     for item in items:
-        if SLOW_FOLDERS & set(item.path.relative_to(item.config.rootpath).parts):
+        folders = set(item.path.relative_to(item.config.rootpath).parts)
+        if SLOW_FOLDERS & folders or ("acceptance" in folders and _needs_library(item)):
             item.add_marker(pytest.mark.slow)
+        check_groups(item)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def _needs_library(item: pytest.Item) -> bool:
+    """Say whether a test needs more than `[test]`: CI has that for slow tests, and for quick ones of few folders."""
+    return any(mark.args[0] in LIBRARIES.values() for mark in item.iter_markers("needs"))
 
 
 @pytest.fixture(scope="session")
@@ -192,7 +200,7 @@ def ssh_host(sshd_running: sshd.Sshd, monkeypatch: pytest.MonkeyPatch) -> sshd.S
 def lab(require: Callable[[str], str]) -> Iterator[hosts.Lab]:
     """Return hosts of our own, booted when a test first asks for them by name: `h1, store = lab("h1", "store")`."""
     require("hosts")
-    with hosts.lab() as made:
+    with contextlib.closing(hosts.Lab()) as made:
         yield made
 
 

@@ -14,10 +14,15 @@ from tests.services import CACHE
 #: The unprivileged user of every host.
 USER = "worker"
 SUITE = "bookworm"
+#: Slurm's daemons and programs, and what authenticates them; a host that is to have them starts them.
+SLURM = ("munge", "slurm-wlm", "slurm-client")
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "dbus-user-session", "libpam-systemd", "openssh-server", "cron"),
     *("python3", "python3-venv", "iproute2", "procps", "nftables"),
+    *SLURM,
 )
+#: What those packages would start at every boot.
+SLURM_UNITS = ("munge.service", "slurmctld.service", "slurmd.service")
 #: What slows a boot down, or wants the internet.
 MASKED = ("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer")
 #: Programs that a lab needs, and the Debian packages that have them.
@@ -26,7 +31,7 @@ PROGRAMS = {"debootstrap": "debootstrap", "systemd-nspawn": "systemd-container",
 
 def root() -> Path:
     """Return where the root is that all hosts are made from, or would be."""
-    recipe = hashlib.sha256(repr((SUITE, PACKAGES, MASKED, USER, 1)).encode()).hexdigest()[:12]
+    recipe = hashlib.sha256(repr((SUITE, PACKAGES, SLURM_UNITS, MASKED, USER, 1)).encode()).hexdigest()[:12]
     return CACHE / f"host-{SUITE}-{recipe}"
 
 
@@ -57,6 +62,7 @@ def _furnish(tree: Path) -> None:
     run("systemctl", "--quiet", "--root", str(tree), "enable", "systemd-networkd", "ssh", "cron")
     run("systemctl", "--quiet", "--root", str(tree), "disable", "systemd-networkd-wait-online")
     run("systemctl", "--quiet", "--root", str(tree), "mask", *MASKED)
+    run("systemctl", "--quiet", "--root", str(tree), "disable", *SLURM_UNITS)
 
 
 def run(*command: str) -> None:

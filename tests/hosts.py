@@ -15,7 +15,6 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,9 +46,11 @@ HOSTS = {
     "h2": Kind(12),
     "h3": Kind(13, user_systemd=False),
     "store": Kind(14),
-    # As on a cluster: two hosts, one home.
+    # As on a cluster: two hosts, one home. The twins are a Slurm's, whose daemons no other test may end.
     "twin1": Kind(15, linger=True),
     "twin2": Kind(16, linger=True, home_of="twin1"),
+    "pair1": Kind(17, linger=True),
+    "pair2": Kind(18, linger=True, home_of="pair1"),
 }
 
 
@@ -155,10 +156,10 @@ class Machine:
             return pid
         return None
 
-    def within(self, *command: str, code: int | None = 0) -> str:
+    def within(self, *command: str, code: int | None = 0, patience: float = PATIENCE) -> str:
         """Run a command in the host as root, and return what it printed; `code`: how it must exit, None: anyhow."""
         done = subprocess.run(
-            ["nsenter", "-t", str(self.leader), "-a", *command], capture_output=True, text=True, timeout=PATIENCE
+            ["nsenter", "-t", str(self.leader), "-a", *command], capture_output=True, text=True, timeout=patience
         )
         assert code is None or done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
@@ -273,16 +274,6 @@ class Lab:
             machine.close()
         run("ip", "link", "delete", self.bridge)
         shutil.rmtree(self.base, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def lab() -> Iterator[Lab]:
-    """Run a lab for a while."""
-    made = Lab()
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 def _clear_stale() -> None:

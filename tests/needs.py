@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import browser, ci_linters, forge_programs, host_root, services, sshd
+from tests import browser, ci_linters, forge_programs, host_root, local_slurm, own_kernel, services, sshd
+from tests.kubernetes import programs as kubernetes_programs
+from tests.nfs import site as nfs_site
 
 Report = pytest.CollectReport
 
@@ -25,6 +27,11 @@ def _is_installed(distribution: str) -> bool:
     except importlib.metadata.PackageNotFoundError:
         return False
     return True
+
+
+def _find_server(name: str) -> str | None:
+    """Return a program, also from where Debian keeps servers."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
 
 
 #: Things that are no program on the PATH: how to find out whether they are here.
@@ -40,11 +47,21 @@ PROBES: dict[str, Callable[[], bool]] = {
     "iam": lambda: shutil.which("node") is not None and services.iam_modules().exists(),
     "influxd": lambda: services.influxd_program("influxd").exists(),
     "influxd1": lambda: services.influxd_program("influxd1").exists(),
+    "kubernetes": kubernetes_programs.has_nodes,
+    "charliecloud": lambda: all(shutil.which(name) for name in ("ch-run", "ch-image", "unshare")),
+    "docker": lambda: all(map(_find_server, ("docker", "dockerd"))),
     # Mounting in a namespace of one's own: for a full disk, and for a store that is unmounted.
     "mount": lambda: _succeeds(["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt"]),
+    # Machines with a kernel of their own, and an NFS server.
+    "nfs": nfs_site.available,
+    # A Debian with a kernel of its own: control groups of version 2, whatever this machine has.
+    "own-kernel": own_kernel.available,
     "pulumi": lambda: services.pulumi_directory() is not None and _is_installed("pulumi"),
+    "slurm": local_slurm.is_installed,
     # Where Debian keeps it, the PATH of a user does not look.
     "sshd": lambda: sshd.program() is not None,
+    # A container may have no devpts; nothing can open a terminal of its own there.
+    "terminal": lambda: _succeeds([sys.executable, "-c", "import os; os.openpty()"]),
     # A user without rights over everything: we are one, or may become one.
     "unprivileged": lambda: os.geteuid() != 0 or _succeeds(["setpriv", "--reuid=65534", "--clear-groups", "true"]),
 }

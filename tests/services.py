@@ -208,7 +208,7 @@ def build_go(module: str, program: Path, package: str, flags: str = "", tags: st
 def moto(address: str = "127.0.0.1") -> Iterator[str]:
     """Run moto's S3, with our bucket in it, at an address of this machine; gives its endpoint."""
     port = free_port()
-    with _running([sys.executable, str(MOTO), address, str(port)], port, address) as endpoint:
+    with serve_program([sys.executable, str(MOTO), address, str(port)], port, address) as endpoint:
         _put(f"{endpoint}/{BUCKET}", {})
         yield endpoint
 
@@ -218,7 +218,7 @@ def azurite() -> Iterator[str]:
     """Run Azurite, with our container in it; gives its endpoint."""
     port = free_port()
     command = ["node", str(azurite_program()), "--blobPort", str(port), "--inMemoryPersistence", "--silent"]
-    with _running([*command, "--skipApiVersionCheck", "--disableTelemetry"], port) as host:
+    with serve_program([*command, "--skipApiVersionCheck", "--disableTelemetry"], port) as host:
         endpoint = f"{host}/{AZURE_ACCOUNT}"
         _put(f"{endpoint}/{BUCKET}?restype=container", _signed_by_azure(f"/{BUCKET}\nrestype:container"))
         yield endpoint
@@ -251,7 +251,8 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def _running(command: list[str], port: int, address: str = "127.0.0.1") -> Iterator[str]:
+def serve_program(command: list[str], port: int, address: str = "127.0.0.1") -> Iterator[str]:
+    """Run a server until the block ends; gives its URL once it answers."""
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(command, **quiet)
     try:

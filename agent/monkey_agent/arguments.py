@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from monkey.fleet.agent_state import make_host_name
 from monkey.protocol.layout import PROJECT_NAME
+from monkey.spec.job.counted_resources import CountedResources, read_counts
+from monkey.spec.job.image_reference import is_image_digest
+from monkey.spec.job.lease_length import LEASE, parse_lease
+from monkey.spec.job.runtime_kind import RUNTIME_KINDS
+from monkey.spec.project.mounts import Mount, read_mounts
 from monkey.spec.yaml.mistakes import MistakesError
 from monkey.spec.yaml.units import parse_size
 
@@ -27,6 +33,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         type=_name,
         help="agent name, unique per machine and fleet (default: host name)",
     )
+    parser.add_argument(
+        "--mounts",
+        type=_mounts,
+        default=(),
+        metavar="JSON",
+        help='what must be mounted for jobs to begin: {"/data": "nas:/export"}, "" for anything (default: nothing)',
+    )
     _add_limits(parser)
     parser.add_argument(
         "--state", type=Path, metavar="DIRECTORY", help="state directory (default: derived from the store)"
@@ -40,6 +53,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         default=[],
         help="state directory of another agent here; resources its jobs use stay reserved",
     )
+    _add_images(parser)
     parser.add_argument(
         "--cloud", choices=("aws", "gcp"), help="cloud of this rented machine, which ends when the agent leaves"
     )
@@ -48,6 +62,18 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--gate", action="store_true", help="wait for the log file's path on stdin before starting")
     return parser.parse_args(argv)
+
+
+def _add_images(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runtime", choices=RUNTIME_KINDS, help="program that runs images (default: the first that works here)"
+    )
+    parser.add_argument(
+        "--own-image",
+        type=_own_image,
+        metavar="DIGEST|none",
+        help="digest of the image in which this agent runs: run only its jobs, here; none: only jobs without an image",
+    )
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
@@ -59,11 +85,11 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         help="auto: skip GPUs in use by other processes; none; or a list of indices (default: all)",
     )
     parser.add_argument(
-        "--idle-timeout",
-        type=float,
-        default=10.0,
-        metavar="SECONDS",
-        help="seconds without work before the agent leaves",
+        "--resources",
+        type=_counts,
+        default=(),
+        metavar="tpu=4,licence=2",
+        help="resources that are only counted, and how many this machine has (default: none)",
     )
     parser.add_argument(
         "--cache-size",
@@ -71,6 +97,37 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("MONKEY_CACHE_SIZE"),
         metavar="SIZE",
         help="maximum size of the cache: 200GiB (default: half of the disk)",
+    )
+    _add_times(parser)
+
+
+def _add_times(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--idle-timeout",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="seconds without work before the agent leaves",
+    )
+    parser.add_argument(
+        "--lease",
+        type=_lease,
+        default=LEASE,
+        metavar="SECONDS",
+        help="seconds that the agent may be silent before others take its jobs over: 90 to 600 (default: 90)",
+    )
+    parser.add_argument(
+        "--leave-at",
+        type=_moment,
+        default=float("inf"),
+        metavar="EPOCH_SECONDS",
+        help="when to release its jobs and leave, as this machine's time is over (default: never)",
+    )
+    parser.add_argument(
+        "--pilot-time",
+        type=_moment,
+        metavar="SECONDS",
+        help="seconds that this machine has in all, for messages (default: those until --leave-at)",
     )
 
 
@@ -86,6 +143,20 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _moment(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < float("inf"):
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, found {text!r}")
+
+
+def _lease(text: str) -> float:
+    try:
+        return parse_lease(float(text) if text.replace(".", "", 1).isdigit() else text)
+    except MistakesError as error:
+        raise argparse.ArgumentTypeError(error.mistakes[0].message) from error
+
+
 def _gpus(text: str) -> str | frozenset[int]:
     if text == "auto":
         return text
@@ -94,6 +165,28 @@ def _gpus(text: str) -> str | frozenset[int]:
     if not all(number.isdigit() for number in text.split(",")):
         raise argparse.ArgumentTypeError(f"expected 'auto', 'none' or numbers as 0,2, found {text!r}")
     return frozenset(map(int, text.split(",")))
+
+
+def _own_image(text: str) -> str:
+    if text != "none" and not is_image_digest(text):
+        raise argparse.ArgumentTypeError(f"expected 'none' or sha256: and 64 hexadecimal digits, found {text!r}")
+    return "" if text == "none" else text
+
+
+def _counts(text: str) -> CountedResources:
+    try:
+        return read_counts(text)
+    except MistakesError as error:
+        raise argparse.ArgumentTypeError(error.mistakes[0].message) from error
+
+
+def _mounts(text: str) -> tuple[Mount, ...]:
+    try:
+        return read_mounts(text)
+    except MistakesError as error:
+        raise argparse.ArgumentTypeError(error.mistakes[0].message) from error
+    except (ValueError, TypeError) as error:
+        raise argparse.ArgumentTypeError(f"expected a JSON object of paths and sources, found {text!r}") from error
 
 
 def _size(text: str) -> int:

@@ -28,16 +28,21 @@ from monkey.protocol.layout import Keys
 from monkey.signing.entry_signers import load_agent_signers, load_user_signers
 from monkey.store.store_port import Store
 from monkey_agent.arguments import parse_arguments
+from monkey_agent.containers.image_choice import ImageChoice
 from monkey_agent.execution.runner import LocalRunner
 from monkey_agent.lifecycle import draining
 from monkey_agent.lifecycle.job_points import JobPoints
+from monkey_agent.lifecycle.mount_patience import leave_unmounted
 from monkey_agent.lifecycle.state_directory import StateDirectory, explain_directory_failure
 from monkey_agent.lifecycle.store_wait import open_late_store
 from monkey_agent.machine import MachineClock
+from monkey_agent.receiving.metric_sockets import remove_dead_sockets
 from monkey_agent.scheduling.agent_daemon import PATIENCE_SECONDS, AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
 from monkey_agent.slots.busy_gpus import BusyGpus
 from monkey_agent.slots.disk_space import DiskSpaceGuard
+from monkey_agent.slots.machine_agents import MachineAgents
+from monkey_agent.slots.mount_guard import MountGuard
 from monkey_agent.slots.shared_machine import SharedMachine
 from monkey_agent.slots.slot_allocator import SlotAllocator
 from monkey_agent.supervisor import leftover_processes
@@ -54,7 +59,7 @@ _LASTING = (MachineUnfit, SigningError, StoreFormat, StoreUnsafe)
 
 def _machine(asked: argparse.Namespace) -> Capacity:
     """Return what this machine has, less the GPUs that are not to be used."""
-    machine = measure_capacity()
+    machine = replace(measure_capacity(), counted=asked.resources)
     return replace(machine, gpus=_chosen(asked.gpus)) if isinstance(asked.gpus, frozenset) else machine
 
 
@@ -76,10 +81,10 @@ async def run_life(asked: argparse.Namespace) -> int | None:
 async def _live(asked: argparse.Namespace, store: Store) -> int | None:
     home = StateDirectory(asked.state or locate_agent_state(store.url, asked.project, asked.fleet, asked.name))
     leftover_processes.clear_leftovers(home.directory)
+    remove_dead_sockets()
     identity = _identity(asked, home)
     signers = load_agent_signers(asked.signers) if asked.signers else load_user_signers()
     machine = _machine(asked)
-    foreign = BusyGpus() if asked.gpus == "auto" and machine.gpus else None
     cache, errors = asked.cache or open_cache_home(), UnexpectedErrors(_say)
     room = DiskSpaceGuard([home.directory, cache])
     runner = LocalRunner(
@@ -90,19 +95,20 @@ async def _live(asked: argparse.Namespace, store: Store) -> int | None:
         gpus=bool(machine.gpus),
         cache_size=asked.cache_size,
         machine=asked.name,
+        images=ImageChoice(asked.runtime, asked.own_image),
         errors=errors,
         on_os_error=room.note,
     )
-    slots = SlotAllocator(machine, asked.max_slots, SharedMachine(asked.beside), asked.state, foreign, room)
+    slots = _make_slots(asked, machine, home.directory, mounts := MountGuard(asked.mounts, room))
     agent = AgentDaemon(store, identity, signers, MachineClock(), runner, slots, random.Random(), errors=errors)
-    if foreign is not None:
-        foreign.on_answer = agent.dispatcher.refill
+    slots.on_room = runner.needs.runtimes.on_answer = agent.dispatcher.refill
+    agent.dispatcher.find_lack, agent.dispatcher.find_rest = runner.needs.find_lack, runner.needs.find_rest
     _tell_more(agent, runner, asked.max_slots or int(machine.cpus))
     for number in _SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, _asked, agent, runner, asked.cloud)
     _say(f"agent {identity.agent} works for {store.url}, project {asked.project}: {_told(machine, asked.max_slots)}")
     runner.sampler.begin(gpus=GpuMeter() if machine.gpus else None)
-    beside = [asyncio.create_task(chore) for chore in _chores(asked, agent, runner, home.directory)]
+    beside = [asyncio.create_task(chore) for chore in _chores(asked, agent, runner, home.directory, mounts)]
     try:
         await agent.run()
         if _judge_life(agent) == NO_WORK:  # a machine that is shut down asks it to leave, and is to start it again
@@ -117,6 +123,13 @@ async def _live(asked: argparse.Namespace, store: Store) -> int | None:
         await runner.telemetry.close()
     _say(f"agent {identity.agent} leaves")
     return None if agent.found_nothing and await _recalled(agent) else _judge_life(agent)
+
+
+def _make_slots(asked: argparse.Namespace, machine: Capacity, home: Path, room: MountGuard) -> SlotAllocator:
+    """Return the slots of this machine, which its agents share, but for GPUs on which others compute."""
+    foreign = BusyGpus() if asked.gpus == "auto" and machine.gpus else None
+    old, others = SharedMachine(asked.beside), MachineAgents(home, asked.beside)
+    return SlotAllocator(machine, asked.max_slots, old, home, foreign, room, others)
 
 
 def _judge_life(agent: AgentDaemon) -> int:
@@ -136,7 +149,7 @@ async def _recalled(agent: AgentDaemon) -> bool:
 
 
 def _chores(
-    asked: argparse.Namespace, agent: AgentDaemon, runner: LocalRunner, directory: Path
+    asked: argparse.Namespace, agent: AgentDaemon, runner: LocalRunner, directory: Path, mounts: MountGuard
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """Yield what is done beside the protocol."""
     yield draining.drain_on_request(agent, directory)
@@ -144,13 +157,14 @@ def _chores(
     if asked.cloud:
         from monkey_agent.lifecycle import cloud_notices  # an HTTP client, which nobody else needs: 12 ms
 
+        yield leave_unmounted(agent, mounts)
         yield cloud_notices.record_heartbeats(agent, directory)
         yield cloud_notices.leave_on_notice(agent, asked.cloud, directory, runner.limit_grace)
 
 
 def _tell_more(agent: AgentDaemon, runner: LocalRunner, slots: int) -> None:
     """Send the states of jobs and the load of this machine to InfluxDB, and by heartbeats."""
-    agent.more_vitals = lambda: {
+    agent.beats.more_vitals = lambda: {
         **({"system": runner.sampler.vitals} if runner.sampler.vitals else {}),
         **runner.telemetry.vitals(),
     }
@@ -186,12 +200,14 @@ def _identity(asked: argparse.Namespace, home: StateDirectory) -> AgentIdentity:
         environment_digest.record_environment(home.directory, f"{asked.fleet}/{asked.name}/{boot}")
     except OSError as exc:
         raise explain_directory_failure(home.directory, "written", exc) from exc
-    return AgentIdentity(asked.project, asked.fleet, asked.name, boot, before, asked.idle_timeout)
+    times = asked.idle_timeout, asked.leave_at, asked.pilot_time
+    images = ImageChoice(asked.runtime, asked.own_image)
+    return AgentIdentity(asked.project, asked.fleet, asked.name, boot, before, *times, images, asked.lease)
 
 
 def _told(machine: Capacity, slots: int | None) -> str:
-    gpus = format_count(len(machine.gpus), "GPU")
-    told = f"{format_count(machine.cpus, 'CPU')}, {machine.memory / 2**30:.1f} GiB, {gpus}"
+    gpus, counted = format_count(len(machine.gpus), "GPU"), (f"{count} {name}" for name, count in machine.counted)
+    told = ", ".join([f"{format_count(machine.cpus, 'CPU')}, {machine.memory / 2**30:.1f} GiB, {gpus}", *counted])
     return f"{told}, at most {format_count(slots, 'job')} at once" if slots else told
 
 

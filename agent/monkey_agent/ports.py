@@ -11,14 +11,16 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from monkey.protocol.clock import Clock
+from monkey.protocol.record.end_files import EndFiles
 from monkey.protocol.record.history_parts import HistoryPart
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.record.shipment import Piece
+from monkey.spec.job.counted_resources import CountedResources
 from monkey.spec.job.job_table import ParameterValue
-from monkey.spec.job.recipe import Recipe, SweepSettings
+from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopEvidence
 
-__all__ = ["Attempt", "AttemptEnd", "AttemptOutcome", "Clock", "LiveAttempt", "Runner", "Slot", "SlotGrant"]
+__all__ = ["Attempt", "AttemptEnd", "AttemptOutcome", "Clock", "LiveAttempt", "Runner", "Slot", "SlotGrant", "SlotPort"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,45 @@ class Slot:
     cpus: float
     gpus: tuple[str, ...]
     memory: int
+    #: Thousandths of each of its GPUs that are its own.
+    part: int = 1000
+    #: What it has of resources that are only counted.
+    counted: CountedResources = ()
+
+
+class SlotPort(Protocol):
+    """The slots of the machine, which fill its capacity."""
+
+    @property
+    def lacking(self) -> str:
+        """Return, in words, why no job can begin here now; "" if jobs can."""
+
+    @property
+    def held_up(self) -> str:
+        """Return, in words, which jobs have waited for long, as other agents hold the machine; "" for none.
+
+        A job of which another that asks for the same runs here is not among them.
+        """
+
+    @property
+    def wanted_by_others(self) -> bool:
+        """Return whether another agent of this machine waits for room."""
+
+    def take(self, resources: JobResources) -> Slot | None:
+        """Return a slot, or None when none is free now."""
+
+    @property
+    def held_by_others(self) -> bool:
+        """Return whether the last slot that was asked for is free but for what other agents hold, or wait for."""
+
+    def wait(self, resources: JobResources) -> None:
+        """Say to the others that a job waits for such a slot; the dispatcher is to be called again soon."""
+
+    def give(self, slot: Slot) -> None:
+        """Give a slot back."""
+
+    def fits(self, resources: JobResources) -> bool:
+        """Return whether the machine could ever have such a slot."""
 
 
 class SlotGrant(NamedTuple):
@@ -79,7 +120,7 @@ class AttemptEnd(StrEnum):
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """The outcome of an attempt. All that it names is in the store, durably."""
+    """The outcome of an attempt. All that it names is in the store, durably, but for `files`."""
 
     ending: AttemptEnd
     #: For people: "exit code 1", "killed by SIGSEGV", "timed out after 2h"; "" for a success.
@@ -90,6 +131,8 @@ class AttemptOutcome:
     summary: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: The earlier attempts that it continued.
     history: tuple[HistoryPart, ...] = ()
+    #: The newest attempt at the job that has a checkpoint in the store (itself, or one before it); 0 for none.
+    checkpoint: int = 0
     #: Path below outputs/ to SHA-256, 64 hex.
     outputs: dict[str, str] = field(default_factory=dict)
     #: Its usage of the machine, as `monkey.metrics.usage` returns it; {} where that is not known.
@@ -100,6 +143,8 @@ class AttemptOutcome:
     seconds: float = 0.0
     #: Evidence that a condition of `stop_when` was met; for a success, only of a condition that ends the sweep.
     met: StopEvidence | None = None
+    #: Its files that its end is to hold, and nothing in the store has; None for none.
+    files: EndFiles | None = None
     #: Hash of what its result came from (`monkey.protocol.record.facts`); "" where that is not known.
     facts: str = ""
 
@@ -145,9 +190,12 @@ class LiveAttempt(Protocol):
     def usage(self) -> dict[str, float]:
         """Return the attempt's usage of the machine so far; {} if it is not known yet. Cheap."""
 
+    async def keep_files(self) -> None:
+        """Bring the outcome's `files` to the store: no end holds them. Raises StoreError, and may be called again."""
+
     @property
     def merged(self) -> bool:
-        """Return whether all that the job wrote is in files of its own in the store."""
+        """Return whether nothing of what the job wrote needs its agent's shipment."""
 
     def leave(self, *, recorded: bool) -> None:
         """Give back what the attempt used of the machine, as its outcome is not needed any more.
@@ -168,8 +216,9 @@ class Runner(Protocol):
         is returned then continues from its exit.
 
         Raises JobFailed with the reason where the job cannot run here: broken code snapshot, environment that does not
-        build, command not found, disk full. Raises StoreError where the store does not give the snapshot. A caller that
-        is cancelled while it waits leaves nothing running. Work for it alone (an environment, a dataset) is given up.
+        build, command not found, disk full. Raises MachineFault where this machine alone is the reason, and StoreError
+        where the store does not give the snapshot. A caller that is cancelled while it waits leaves nothing running.
+        Work for it alone (an environment, a dataset) is given up.
         """
 
     def renew(self, deadline: float) -> None:

@@ -21,10 +21,13 @@ class StoreTroubles:
         self._clock, self._errors = clock, errors
         #: Message to when it was last met.
         self._met: dict[str, float] = {}
+        #: The one that was met last, since the agent began.
+        self.newest: MonkeyError | None = None
 
     def note(self, exc: MonkeyError) -> None:
         """Note a request that failed."""
         self._forget_old()
+        self.newest = exc
         if exc.message not in self._met:
             self._errors.say(exc.message)
         self._met[exc.message] = self._clock.now()

@@ -1,4 +1,4 @@
-"""Agents that would run jobs otherwise than one that we start: in another environment, by another Python."""
+"""Agents that would run jobs otherwise than one that we start: in another environment, with other settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LISTED = 4
 
 
 async def renew_idle_agents(world: World, plan: Plan, say: Callable[[str, str], None]) -> None:
-    """Replace idle agents whose jobs would get another environment than ours; say so where one is at work.
+    """Replace idle agents whose environment or settings are not ours; say so where one is at work.
 
     Raises FleetError where an agent cannot be asked to leave, or another cannot be started, and StoreError.
     """
@@ -37,16 +37,22 @@ async def renew_idle_agents(world: World, plan: Plan, say: Callable[[str, str], 
 async def _replace_agent(
     world: World, fleet: LocalFleet, outdated: OutdatedAgent, say: Callable[[str, str], None]
 ) -> None:
-    names = _listed(outdated.differs)
+    how = _describe_start(outdated)
     if not await _until(lambda: _idle(world, outdated.agent), IDLE_WITHIN):
-        say(fleet.name, f"warning: the agent at work was started in another environment, and jobs get that: {names}")
+        effect = ", and jobs get that" if outdated.differs else "; the next one gets those of monkey.yaml"
+        say(fleet.name, f"warning: the agent at work was started {how}{effect}: {_listed(outdated)}")
         return
     await fleet.destroy(keep_silent)
     if not await _until(lambda: _gone(fleet), LEAVES_WITHIN):
-        say(fleet.name, f"warning: the agent, started in another environment ({names}), does not leave")
+        say(fleet.name, f"warning: the agent, started {how} ({_listed(outdated)}), does not leave")
         return
     await fleet.converge(FleetWork(1), keep_silent)
-    say(fleet.name, f"agent replaced, since it was started in another environment: {names}")
+    say(fleet.name, f"agent replaced, since it was started {how}: {_listed(outdated)}")
+
+
+def _describe_start(outdated: OutdatedAgent) -> str:
+    told = ["in another environment"] if outdated.differs else []
+    return " and ".join([*told, *(["with other settings"] if outdated.settings else [])])
 
 
 async def _idle(world: World, agent: str) -> bool:
@@ -67,6 +73,7 @@ async def _until(true: Callable[[], Awaitable[bool]], seconds: float) -> bool:
     return True
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _listed(outdated: OutdatedAgent) -> str:
+    names = outdated.settings + outdated.differs
     more = len(names) - _LISTED
     return ", ".join(names) if more <= 1 else f"{', '.join(names[:_LISTED])} and {more} more"

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from monkey.apply.fleet_work import forecast_work
 from monkey.errors import MonkeyError, PlanError, Problem, SpecError
-from monkey.plan.cost import FleetCost, format_dollars, format_rentals
+from monkey.plan.cost import (
+    FleetCost,
+    compute_worst_cost,
+    format_dollars,
+    format_rentals,
+    format_total_cost,
+    sum_costs,
+)
 from monkey.spec.job.expires import Expiry, find_rental_mistake, format_utc_time
+from monkey.spec.machines.fleet_name import find_provider_name
 from monkey.spec.project.cloud import MIN_LIFETIME_SECONDS
 from monkey.spec.yaml import document
 from monkey.spec.yaml.mistakes import Mistake
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
     from monkey.apply.world.desired_state import LoadedSpec
     from monkey.apply.world.world import World
     from monkey.plan.change import Plan, SweepPlan
-    from monkey.protocol.status.store_snapshot import SweepView
+    from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
     from monkey.spec.project.project import Project
 
 #: Is asked whether machines may be rented at these costs, by fleets; raises MonkeyError where they may not.
@@ -56,22 +65,54 @@ def _mistake(project: Project, sweep: SweepPlan, now: float) -> Mistake | None:
     return None
 
 
-def check_costs(plan: Plan) -> None:
-    """Raise PlanError where machines may cost more than monkey.yaml allows."""
-    check_limits({part.fleet: part.cost for part in plan.fleets if part.cost is not None})
+def check_costs(plan: Plan, besides: Mapping[str, FleetCost] = MappingProxyType({})) -> None:
+    """Raise PlanError where machines may cost more than monkey.yaml allows; `besides`: see `check_limits`."""
+    check_limits({part.fleet: part.cost for part in plan.fleets if part.cost is not None}, besides)
 
 
-def check_limits(costs: dict[str, FleetCost]) -> None:
-    """Raise PlanError where one of these costs is above its limit."""
+def check_limits(costs: Mapping[str, FleetCost], besides: Mapping[str, FleetCost] = MappingProxyType({})) -> None:
+    """Raise PlanError where these costs are above the limit of their provider, which all of its fleets share.
+
+    `besides`: the costs of other fleets that are at work.
+    """
     for fleet, cost in costs.items():
-        if cost.exceeds and cost.limit is not None:
+        name = find_provider_name(fleet)
+        shared = {each: one for each, one in {**besides, **costs}.items() if find_provider_name(each) == name}
+        total = sum_costs(shared.values())
+        if cost.limit is not None and (total is None or total > cost.limit):
+            words = cost.words()
+            if len(shared) > 1:
+                lot = "; ".join(f"{each}: {one.words()}" for each, one in sorted(shared.items()))
+                words = f"{format_total_cost(shared.values())} for all of its fleets ({lot})"
             raise PlanError(
-                f"provider {fleet!r}: expected at most {format_dollars(cost.limit)} (max_cost in monkey.yaml), "
-                f"found {cost.words()}",
+                f"provider {name!r}: expected at most {format_dollars(cost.limit)} (max_cost in monkey.yaml), "
+                f"found {words}",
                 hint="let the sweeps expire earlier (`expires:`), or allow fewer machines (`max_instances:`), or more "
                 "(`max_cost:`)"
                 + (f"; `monkey destroy --fleet {fleet}` ends those that keep their end" if cost.kept else ""),
             )
+
+
+def find_costs_besides(
+    project: Project, snapshot: StoreSnapshot | None, sweeps: Collection[str], fleets: Collection[str]
+) -> dict[str, FleetCost]:
+    """Return what other fleets may cost at worst that share a provider with these `fleets`, by sweeps that work there.
+
+    `sweeps`: names of those that are not counted, as what they cost is known, or they end. Nor are those of strangers
+    counted: they run on no machine.
+    """
+    named, ends = {find_provider_name(fleet) for fleet in fleets}, dict[str, float]()
+    for view in snapshot.sweeps.values() if snapshot is not None else ():
+        revision, until = view.state.revision, view.state.expires
+        if view.state.name in sweeps or revision is None or until is None or not (view.active and view.unfinished):
+            continue
+        if view.state.is_foreign:
+            continue
+        for fleet in revision.settings.providers:
+            if fleet not in fleets and find_provider_name(fleet) in named:
+                ends[fleet] = max(until, ends.get(fleet, 0.0))
+    clouds = {fleet: of.cloud for fleet in ends if (of := project.providers.get(fleet)) is not None and of.cloud}
+    return {fleet: compute_worst_cost(cloud, ends[fleet], time.time()) for fleet, cloud in clouds.items()}
 
 
 def extend_expiry(world: World, view: SweepView, asked: Expiry) -> float:
@@ -132,6 +173,7 @@ async def agree_to(
             if told.cost is not None and told.after:
                 costs[name] = told.cost
                 rents |= {name: told.cost} if told.rents else {}
-    check_limits(costs)
+    snapshot = await world.reader().read() if costs else None
+    check_limits(costs, find_costs_besides(world.project, snapshot, {view.state.name}, costs))
     if rents:
         agree(rents)

@@ -10,6 +10,7 @@ from functools import partial
 
 from monkey.apply.fleet_work import make_planned_work, recount_work
 from monkey.apply.history.authorship import stamp_entry
+from monkey.apply.inspect.fleet_audit import remove_unwanted_fleet
 from monkey.apply.inspect.revision_points import announce_revision
 from monkey.apply.pruning import cancel_gone_sweeps
 from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
@@ -31,6 +32,8 @@ from monkey.transfer.code.code_snapshot import upload_code
 
 #: What tells InfluxDB later.
 _BACKFILL = "its dashboards count jobs of earlier ones, too, until `monkey backfill"
+#: Types of providers whose agents begin at once.
+_QUICK = ("local", "slurm", "kubernetes")
 #: Called after each step with its sweep or fleet and a few words: ("digits", "revision 3").
 Say = Callable[[str, str], None]
 
@@ -41,6 +44,7 @@ async def execute_plan(
     """Apply the plan: upload datasets, converge machines, then revise sweeps; report each step to `say`.
 
     Datasets come first, as they may take hours. Sweeps whose spec is gone end before machines are made for the others.
+    Fleets that none asks for any more are removed last.
     Machines come before sweeps. An agent may claim a job as soon as a
     revision has it, and its machine must have the job's secrets by then. Each sweep then gets its code, its revision
     and its queue markers, in this order. Where another apply did the same meanwhile, this one continues as if it had
@@ -64,6 +68,9 @@ async def execute_plan(
         if sweep.changes and not stopping():
             revision = _revision(sweep, by_name[sweep.name], now, digest)
             await _sweep(world, sweep, by_name[sweep.name], revision, say)
+    for part in plan.fleets:  # last: by now no sweep asks for them
+        if part.unwanted and not stopping():
+            await remove_unwanted_fleet(world, part.fleet, say)
 
 
 async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
@@ -72,9 +79,9 @@ async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
     Raises the first failed fleet's FleetError where no other fleet has jobs.
     """
     failed: dict[str, FleetError] = {}
-    # Those here begin at once, and leave soon where there is no work yet, which others may delay for long.
-    for part in sorted(plan.fleets, key=lambda part: world.fleet(part.fleet).type == "local"):
-        if part.changes and part.after is not None:
+    # Those here and pilots begin at once, and leave soon where there is no work yet, which others may delay for long.
+    for part in sorted(plan.fleets, key=lambda part: world.fleet(part.fleet).type in _QUICK):
+        if part.changes and part.after is not None and not part.unwanted:
             fleet, again = world.fleet(part.fleet), partial(recount_work, world, plan, part, now)
             try:
                 await fleet.converge(make_planned_work(plan, part, now), partial(say, part.fleet), again)

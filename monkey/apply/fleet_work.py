@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,15 @@ from monkey.fleet.fleet_port import Fleet, Say
 from monkey.fleet.fleet_records import FleetForecast, FleetWork
 from monkey.plan.change import FleetPlan, Plan
 from monkey.plan.cost import MachineChange
-from monkey.plan.work import RemainingWork, count_by_resources, find_remaining_work
+from monkey.plan.work import (
+    RemainingWork,
+    count_by_image,
+    count_by_resources,
+    find_longest_grace,
+    find_remaining_work,
+    list_timeouts,
+    make_remaining_work,
+)
 from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot, SweepView
 
 if TYPE_CHECKING:
@@ -61,7 +69,10 @@ async def _with_stops(
 
 def make_planned_work(plan: Plan, part: FleetPlan, now: float) -> FleetWork:
     """Return what a fleet has to do once the plan is applied, at `now` (seconds since the epoch)."""
-    return FleetWork(part.jobs, part.secrets, part.others, plan.expires(part, now), part.asked, plan.through(part, now))
+    ends = plan.expires(part, now), plan.through(part, now)
+    return FleetWork(
+        *(part.jobs, part.secrets, part.others, ends[0], part.asked, ends[1], part.timeouts, part.grace, part.images),
+    )
 
 
 async def recount_work(world: World, plan: Plan, part: FleetPlan, now: float) -> FleetWork:
@@ -108,9 +119,10 @@ async def call_for_agents(world: World, fleet: str, sweep: str, say: Say) -> Non
     await world.fleet(fleet).converge(_work([*map(_lot, views)], asked, others), say)
 
 
-def sum_unfinished_work(views: Iterable[SweepView]) -> FleetWork:
-    """Return what is left to do of sweeps that are at work, without their secrets."""
-    return _work([*map(_lot, views)], frozenset(), frozenset())
+def sum_unfinished_work(snapshot: StoreSnapshot, fleet: str) -> FleetWork:
+    """Return what is left to do for a fleet, whose machines keep the secrets that they have."""
+    views = list_unfinished_sweeps(snapshot, fleet)
+    return _work([*map(_lot, views)], frozenset(), frozenset(name for view in views for name in _secrets(view)))
 
 
 #: What is left of a sweep, and when it expires.
@@ -120,7 +132,17 @@ _Lot = tuple[RemainingWork, float | None]
 def _work(lots: Sequence[_Lot], secrets: frozenset[str], others: frozenset[str]) -> FleetWork:
     jobs = count_by_resources(lot for lot, _ in lots)
     ends = [expires for lot, expires in lots if lot.count and expires is not None]
-    return FleetWork(sum(count for _, count in jobs), secrets, others, max(ends, default=None), jobs)
+    left = [lot for lot, _ in lots]
+    return FleetWork(
+        sum(count for _, count in jobs),
+        secrets,
+        others,
+        max(ends, default=None),
+        jobs,
+        timeouts=list_timeouts(left),
+        grace=find_longest_grace(left),
+        images=count_by_image(left),
+    )
 
 
 def _lot(view: SweepView, jobs: Sequence[str] | None = None, until: float | None = None) -> _Lot:
@@ -128,7 +150,8 @@ def _lot(view: SweepView, jobs: Sequence[str] | None = None, until: float | None
     assert view.state.revision is not None
     left = view.left if jobs is None else jobs
     expires = view.state.expires if until is None else until
-    return RemainingWork(view.state.revision.settings.resources, len(left), lambda: left), expires
+    of = view.state.revision
+    return make_remaining_work(of.recipe, of.settings, len(left), lambda: left), expires
 
 
 async def _at_work(world: World, fleet: str) -> list[SweepView]:
@@ -136,10 +159,11 @@ async def _at_work(world: World, fleet: str) -> list[SweepView]:
 
 
 def list_unfinished_sweeps(snapshot: StoreSnapshot, fleet: str) -> list[SweepView]:
-    """Return the sweeps of which something is left to do, by this fleet among others."""
+    """Return the sweeps of which something is left to do, by this fleet among others; none that a stranger applied."""
     views = snapshot.sweeps.values()
     revisions = ((view, view.state.revision) for view in views if view.active)
-    return [view for view, of in revisions if of and fleet in of.settings.providers and view.unfinished]
+    mine = [view for view, of in revisions if of and fleet in of.settings.providers and view.unfinished]
+    return [view for view in mine if not view.state.is_foreign]
 
 
 def _secrets(view: SweepView) -> Collection[str]:

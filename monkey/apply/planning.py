@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monkey.apply.cost_limits import check_costs, check_expires
+from monkey.apply.cost_limits import check_costs, check_expires, find_costs_besides
 from monkey.apply.fleet_work import forecast_machines
 from monkey.apply.history.spec_places import place_specs_in_history
-from monkey.apply.inspect.fleet_audit import warn_of_unlisted_fleets
+from monkey.apply.inspect.fleet_audit import list_written_fleets, plan_unwanted_fleets, warn_of_unlisted_fleets
+from monkey.apply.inspect.image_runtimes import add_image_notes
 from monkey.apply.unreported_jobs import add_claimed_jobs
 from monkey.apply.world.absent_datasets import recall_datasets
 from monkey.apply.world.desired_state import (
@@ -77,7 +79,10 @@ async def remake_plan(world: World, saved: SavedPlan) -> PlanningResult:
     for file in files:
         if not file.is_file():
             raise StalePlan(f"since this plan was saved, {file} was removed", hint="plan again, look, and apply that")
-    planned = await _plan(world, files, saved.keep_stale, GoneSearch(prune=True) if saved.prune else None)
+    search = GoneSearch(prune=saved.prune) if saved.prune or saved.unwanted else None
+    planned = await _plan(world, files, saved.keep_stale, search)
+    shown = [part for part in planned.plan.fleets if not part.unwanted or part.fleet in saved.unwanted]
+    planned = replace(planned, plan=planned.plan.with_fleets(shown))
     verify_saved_plan(saved, planned.plan)
     return planned
 
@@ -157,7 +162,14 @@ async def plan_loaded_specs(
         plan = compute_plan(desired, claimed, keep_stale, force, unattended=world.unattended)
     check_secrets(world, plan, wanted)
     check_expires(world.project, plan, wanted)
-    plan = await forecast_machines(add_shortage_warnings(plan, world), world, snapshot)
-    check_costs(plan)
-    plan = replace(plan, warnings=(*await warn_of_unlisted_fleets(world), *observed.problems), gone=gone)
+    plan = await asyncio.to_thread(add_image_notes, add_shortage_warnings(plan, world), world.project.providers)
+    plan = await forecast_machines(plan, world, snapshot)
+    # A sweep that the plan refuses continues as it is, and one that it prunes ends.
+    known = {sweep.name for sweep in plan.accepted} | {one.name for one in gone if one.pruned}
+    fleets = {part.fleet for part in plan.fleets}
+    check_costs(plan, find_costs_besides(world.project, snapshot, known, fleets))
+    written = await list_written_fleets(world)
+    plan = replace(plan, warnings=(*await warn_of_unlisted_fleets(world, written), *observed.problems), gone=gone)
+    if search:
+        plan = await plan_unwanted_fleets(world, plan, snapshot, written)
     return PlanningResult(plan, (), wanted, snapshot)

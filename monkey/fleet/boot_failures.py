@@ -12,6 +12,9 @@ from monkey.store.store_port import Store
 
 #: Notes that are read of a fleet at most, the last by their machines' names: all fail for the same.
 _MOST = 20
+#: How the note of a machine begins whose agent had been heard, and then was not for long. Its boot text has no room for
+#: more words: user data is short.
+CUT_OFF = "the store has acknowledged no heartbeat for"
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,11 @@ class BootFailure:
     at: float
     #: The last lines of its logs.
     log: tuple[str, ...] = ()
+
+    @property
+    def lasting(self) -> bool:
+        """Would another machine end the same, as things are? One that was cut off could begin; others could not."""
+        return not self.why.startswith(CUT_OFF)
 
 
 async def read_boot_failures(store: Store, prefix: str) -> list[BootFailure]:

@@ -19,8 +19,8 @@ from monkey.atomic_write import write_atomically
 from monkey.fleet.agent_state import read_agent_pid
 from monkey.fleet.fleet_records import OutdatedAgent
 
-#: The file, in the agent's directory.
-_DIGEST_FILE = "surroundings.json"
+#: The files, in the agent's directory: what the agent writes, and what `apply` does that started it.
+_DIGEST_FILE, _SETTINGS_FILE = "surroundings.json", "settings.json"
 
 #: Variables that tell of a terminal, a login or a shell, not of what programs do: each new window has others.
 _PASSING = {
@@ -71,6 +71,24 @@ def compare_environment(directory: Path) -> OutdatedAgent | None:
         return None  # of an earlier life
     differing = {name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name)}
     return OutdatedAgent(agent, tuple(sorted(differing)))
+
+
+def record_settings(directory: Path, pid: int, settings: Mapping[str, str]) -> None:
+    """Write down with which settings of monkey.yaml the agent of process `pid` was started. Raises OSError."""
+    write_atomically(directory / _SETTINGS_FILE, json.dumps({"pid": pid, "settings": settings}), mode=0o600)
+
+
+def compare_settings(directory: Path, settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of those that differ from what the living agent was started with; () if that is unknown.
+
+    It is unknown of an agent that a person started: its options are that person's.
+    """
+    try:
+        said = json.loads((directory / _SETTINGS_FILE).read_bytes())
+        theirs = dict(said["settings"]) if said["pid"] == read_agent_pid(directory) else settings
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+    return tuple(name for name, value in settings.items() if theirs.get(name) != value)
 
 
 def digest_environment(key: bytes, environment: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol, runtime_checkable
 
 from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, Instance, TaggedResource
@@ -70,7 +70,37 @@ class Auditable(Protocol):
 
 
 @runtime_checkable
-class Rented(Auditable, Protocol):
+class Checkable(Protocol):
+    """A fleet that can be asked for machines without getting any."""
+
+    async def check_offer(self) -> str:
+        """Ask whether machines could be had as monkey.yaml says; changes nothing.
+
+        Returns a sentence on them. Raises FleetError, StoreError.
+        """
+
+
+@runtime_checkable
+class RuntimeCheckable(Protocol):
+    """A fleet whose machines can be asked whether they run images."""
+
+    async def check_runtimes(self) -> list[tuple[str, str]]:
+        """Ask each machine; return why it runs none, and what to do ("" if unknown), for those that do not."""
+
+
+@runtime_checkable
+class ImageCheckable(Protocol):
+    """A fleet whose agents may each run the jobs of one image alone."""
+
+    async def check_images(self, digests: Collection[str]) -> bool:
+        """Say whether each image with work has an agent; `digests`: of the images of living agents, "" for any other.
+
+        Raises FleetError where all agents on their way to an image wait for what never comes.
+        """
+
+
+@runtime_checkable
+class Rented(Auditable, Checkable, Protocol):
     """A fleet whose machines cost money while they exist."""
 
     #: As of the last `has_workers`: all requested machines exist, and boot for minutes.
@@ -78,11 +108,8 @@ class Rented(Auditable, Protocol):
     #: Machines that cost money may have been made or removed by this process.
     touched: bool
 
-    async def check_offer(self) -> str:
-        """Ask the cloud whether machines could be rented as monkey.yaml says; changes nothing.
-
-        Raises FleetError, StoreError.
-        """
-
     async def tagged_resources(self) -> tuple[TaggedResource, ...]:
         """Ask the cloud for all resources with this fleet's tags, or with another's of the project."""
+
+    async def destroy(self, say: Say, *, idle: bool = False) -> None:
+        """See `Fleet.destroy`; `idle`: leave a fleet as it is that has machines, or is getting some."""

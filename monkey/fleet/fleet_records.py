@@ -28,6 +28,11 @@ class FleetWork:
     #: When the last of its sweeps expires that are through with their jobs, where that is known: machines that there
     #: are may stay rented until then.
     through: float | None = None
+    #: Seconds that jobs may run, None among them where some have no limit; and may take to end, the longest.
+    timeouts: frozenset[float | None] = frozenset()
+    grace: float = 10.0
+    #: `asked` by the image that the jobs need, NAME@sha256:…; "" for none.
+    images: Mapping[str, tuple[tuple[JobResources, int], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,8 @@ class Instance:
     about: str = ""
     #: Do agents run on it? Not on what machines come out of.
     runs: bool = True
+    #: It could not begin to work; `about` says why.
+    failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,3 +117,5 @@ class OutdatedAgent:
     agent: str
     #: Names of the variables (or "the Python", "the version of monkey") that differ; never what they hold.
     differs: tuple[str, ...]
+    #: Keys of its provider in monkey.yaml that differ.
+    settings: tuple[str, ...] = ()

@@ -10,18 +10,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from monkey.errors import FleetError
 from monkey.fleet.agent_state import TAKEN_BACK, is_agent_alive, make_host_name, read_agent_pid
-from monkey.fleet.environment_digest import compare_environment
+from monkey.fleet.environment_digest import compare_environment, compare_settings, record_settings
 from monkey.fleet.fleet_port import Recount, Say
 from monkey.fleet.fleet_records import FleetForecast, FleetWork, Instance, OutdatedAgent
-from monkey.fleet.machine_capacity import describe_shortage
+from monkey.fleet.machine_capacity import (
+    MEMORY_BY_KERNEL,
+    MEMORY_BY_LOOKS,
+    MEMORY_NOT_HELD,
+    describe_memory_limits,
+    describe_shortage,
+)
 from monkey.fleet.secret_values import SecretValues
 from monkey.fleet.user_directories import locate_agent_state
+from monkey.processes.memory_groups import has_first_version
+from monkey.spec.job.counted_resources import CountedResources, spell_counts
+from monkey.spec.job.lease_length import LEASE, spell_lease_argument
 from monkey.spec.job.recipe import JobResources
+from monkey.spec.job.runtime_kind import RuntimeKind
 
 #: How many of an agent's last lines an error shows.
 LAST_WORDS = 15
@@ -43,6 +53,12 @@ class LocalFleet:
     idle_timeout: float = 10
     #: Bytes that the machine may keep of code, environments and datasets; None for the agent's default.
     cache_size: int | None = None
+    #: The program that runs images; None for the first that works here.
+    runtime: RuntimeKind | None = None
+    #: The counted resources of this machine.
+    resources: CountedResources = ()
+    #: Seconds that the agent may be silent before others take its jobs over.
+    lease: float = LEASE
     type: str = "local"
     agent: str = field(default_factory=make_host_name)
     #: An agent that waits at its gate for a word from us.
@@ -82,7 +98,14 @@ class LocalFleet:
     async def preview(self, work: FleetWork) -> FleetForecast:
         """One agent is enough for any number of jobs; one that is there stays."""
         before = int(is_agent_alive(self.directory))
-        return FleetForecast(before, max(before, min(work.jobs, 1)))
+        after = max(before, min(work.jobs, 1))
+        # Of control groups of version 2, the agent would need one without our own processes.
+        by_looks = MEMORY_BY_LOOKS if sys.platform == "linux" else MEMORY_NOT_HELD
+        held = {"this machine": MEMORY_BY_KERNEL if has_first_version() else by_looks}
+        notes = describe_memory_limits(work.asked, held) if after > before else []
+        if work.jobs and before and (changed := compare_settings(self.directory, self._settings)):
+            notes.append(f"the agent here has other settings ({', '.join(changed)}): apply replaces it if it is idle")
+        return FleetForecast(before, after, notes=tuple(notes))
 
     def describe_shortage(self, asked: JobResources) -> str:
         """See `Fleet.describe_shortage`."""
@@ -113,9 +136,15 @@ class LocalFleet:
         return is_agent_alive(self.directory)
 
     def outdated_agent(self) -> OutdatedAgent | None:
-        """Return the living agent if its environment is not ours; a new agent may not have recorded it yet."""
+        """Return the living agent if its environment or its settings are not ours.
+
+        A new agent may not have recorded its environment yet.
+        """
         found = compare_environment(self.directory) if is_agent_alive(self.directory) else None
-        return found if found is not None and found.differs else None
+        if found is None:
+            return None
+        found = replace(found, settings=compare_settings(self.directory, self._settings))
+        return found if found.differs or found.settings else None
 
     async def instances(self) -> tuple[Instance, ...]:
         """Return this machine, if an agent lives here."""
@@ -154,7 +183,22 @@ class LocalFleet:
         command += ["--store", self.store_url, "--project", self.project, "--fleet", self.name, "--name", self.agent]
         command += ["--idle-timeout", str(self.idle_timeout)]
         command += ["--cache-size", str(self.cache_size)] if self.cache_size is not None else []
+        command += ["--runtime", self.runtime] if self.runtime is not None else []
+        command += ["--resources", spell_counts(self.resources)] if self.resources else []
+        command += spell_lease_argument(self.lease)
         return command + (["--max-slots", str(self.max_slots)] if self.max_slots is not None else [])
+
+    @property
+    def _settings(self) -> dict[str, str]:
+        """What monkey.yaml says of the agent, as text by its key."""
+        return {
+            "max_slots": str(self.max_slots),
+            "idle_timeout": str(self.idle_timeout),
+            "cache_size": str(self.cache_size),
+            "runtime": str(self.runtime),
+            "resources": spell_counts(self.resources),
+            "lease": str(self.lease),
+        }
 
     def _start(self) -> None:
         try:
@@ -171,6 +215,8 @@ class LocalFleet:
             raise FleetError(f"the agent could not be started: {exc.strerror}") from exc
         finally:
             os.close(log)
+        with contextlib.suppress(OSError):  # then a change of them is not noticed
+            record_settings(self.directory, self._started.pid, self._settings)
 
     def _let_in(self) -> subprocess.Popen[bytes] | None:
         """Let the agent in that waits at its gate, if one does."""

@@ -18,7 +18,14 @@ WITHHELD = "MONKEY_WITHHELD"
 #: Bytes that the file may have.
 _MOST = 1 << 20
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=[ \t]*")
+_QUOTED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$"}
+
+
+def quote_secret_line(name: str, value: str) -> str:
+    """Return a line of the file of secrets, as `SecretValues` reads it."""
+    quoted = re.sub(r'[\\"\n\r\t]', lambda found: _QUOTED[found[0]], value)
+    return f'{name}="{quoted}"'
 
 
 class SecretValues:
@@ -53,6 +60,19 @@ class SecretValues:
                 hint=f"set the variable where monkey is started, or write {missing[0]}=… into {self.file} (mode 0600)",
             )
         return found
+
+    def collect(self, needed: Iterable[str], others: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+        """Return the values of both, and which of `others` are not here: machines keep what they have of those.
+
+        Raises FleetError where a needed one is not here.
+        """
+        values, kept = self.get(sorted(needed)), list[str]()
+        for name in sorted(others):
+            try:
+                values |= self.get([name])
+            except FleetError:
+                kept.append(name)
+        return values, kept
 
     def _read(self) -> dict[str, str]:
         path = self.file

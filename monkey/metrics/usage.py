@@ -15,6 +15,8 @@ from collections.abc import Mapping
 
 #: The file of samples, beside an attempt's log, metrics and outputs.
 USAGE_FILE = "system.jsonl"
+#: How the reason of an attempt begins that took more memory than it asked for.
+MEMORY_EXCEEDED = "needed more than"
 
 
 def write_sample(at: int, fields: Mapping[str, float]) -> bytes:

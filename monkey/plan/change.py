@@ -32,7 +32,7 @@ class SweepPlan:
     adopted: Mapping[str, str] = field(default_factory=dict)
     #: Those of them that the newest revision does not have yet, by reason.
     adoptions: tuple[AdoptedJobs, ...] = ()
-    #: Jobs that lose an adopted result by this plan, and are run.
+    #: Jobs that lose an adopted result by this plan, and are run, unless they have failed before.
     dropped: AbstractSet[str] = frozenset()
     #: Facts that are no change, but should be known before an apply.
     notes: tuple[str, ...] = ()
@@ -69,9 +69,9 @@ class SweepPlan:
         jobs = self.jobs
         if self.refusal is not None:
             return False
-        asked = jobs.new or jobs.stale or jobs.removed or jobs.elsewhere or jobs.kept_states.get("adopted")
-        seen = self.observed
-        return self.first or bool(asked or self.settings or (seen and (seen.foreign or seen.pruned)))
+        asked = jobs.new or jobs.stale or jobs.removed or jobs.elsewhere or jobs.failed
+        seen, adopts = self.observed, jobs.kept_states.get("adopted")
+        return self.first or bool(asked or adopts or self.settings or (seen and (seen.foreign or seen.pruned)))
 
     @property
     def unmarked(self) -> tuple[str, ...]:
@@ -138,8 +138,15 @@ class FleetPlan:
     through: float | None = None
     #: The resources that these jobs ask for, each with the number of such jobs.
     asked: tuple[tuple[JobResources, int], ...] = ()
+    #: The same by the image that the jobs need, NAME@sha256:…; "" for none.
+    images: Mapping[str, tuple[tuple[JobResources, int], ...]] = field(default_factory=dict)
+    #: Seconds that these jobs may run, None among them where some have no limit; and may take to end, the longest.
+    timeouts: frozenset[float | None] = frozenset()
+    grace: float = 10.0
     #: The worst-case cost of its machines, where they are rented.
     cost: FleetCost | None = None
+    #: Whether no spec asks for its machines any more, and it has none: an apply removes the rest.
+    unwanted: bool = False
 
     @property
     def rents(self) -> bool:
@@ -225,6 +232,11 @@ class Plan:
     def rented(self) -> tuple[FleetPlan, ...]:
         """Return the fleets that add rental cost; see `may_raise_rent`."""
         return tuple(fleet for fleet in self.fleets if fleet.rents)
+
+    @property
+    def unwanted(self) -> tuple[FleetPlan, ...]:
+        """Return the fleets of which an apply removes what is left."""
+        return tuple(fleet for fleet in self.fleets if fleet.unwanted)
 
     @property
     def redone(self) -> int:

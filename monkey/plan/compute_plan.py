@@ -5,13 +5,13 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
 
 from monkey.errors import PlanError
 from monkey.plan.adoption.adopting import FoundAdoptions, adopt_stale_results, find_adoptions, keep_adoptions
 from monkey.plan.adoption.final_results import FinalResults, collect_adoptions, trace_results
-from monkey.plan.advice import SweepSituation, suggest_extension, suggest_reopening, suggest_retry
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.commits.refusals import refuse_sweep
 from monkey.plan.desired import DesiredSweep, UploadSize
@@ -25,10 +25,10 @@ from monkey.plan.explain import (
 )
 from monkey.plan.jobs.job_changes import JobChanges, StaleJobs
 from monkey.plan.jobs.matching import RowMatches, match_rows
-from monkey.plan.jobs.states import count_all_states, count_states, find_reopened_jobs
+from monkey.plan.jobs.states import count_all_states, count_states
 from monkey.plan.observed import AppliedRevision, ObservedProject, ObservedSweep
+from monkey.plan.text.sweep_notes import collect_sweep_notes, note_failed_adopters
 from monkey.plan.work import plan_fleets
-from monkey.spec.job.expires import format_utc_time
 from monkey.spec.job.job_table import ABSENT
 
 
@@ -54,7 +54,7 @@ def compute_plan(
     for want in desired:
         sweep = _plan_sweep(want, observed, trace_results(observed, adopted, want.name), keep)
         sweep = refuse_sweep(sweep, force, unattended=unattended)
-        sweep = replace(sweep, notes=(*_collect_notes(sweep), *sweep.notes))
+        sweep = replace(sweep, notes=(*collect_sweep_notes(sweep), *sweep.notes))
         # A sweep that is done needs its code no more, nor its data.
         if sweep.revises or (sweep.jobs.unfinished and sweep.refusal is None):
             sweep = _with_upload(sweep, observed, there)
@@ -102,12 +102,14 @@ def _plan_sweep(
     seen = observed.sweeps.get(want.name)
     applied = seen.applied if seen else None
     found = find_adoptions(want, observed, finals, drop=KEEP_NOTHING in keep)
-    lots, results = found.lots, found.results
+    lots, results, failed = found.lots, found.results, observed.failed.get(want.name, frozenset())
+    told = (*found.warnings, *note_failed_adopters(results, failed))
     if seen is None or applied is None:
-        kept, new = _split_rows(want.table.ids, observed.finished, results)
+        kept, rest = _split_rows(want.table.ids, observed.finished, results)
+        before, new = _part_failed(want.table.ids, rest, failed)
         kept_states, homes = _count_kept_jobs(want, kept, None, observed, results)
         jobs = JobChanges(new=new, kept=kept, kept_states=kept_states, elsewhere=homes)
-        told = tuple(found.warnings)
+        jobs = _add_failed(jobs, before, want, observed)
         return SweepPlan(want, seen, jobs, adopted=results, adoptions=tuple(lots), dropped=found.dropped, notes=told)
     split = _split_jobs(want, applied, observed, found)
     stale, taken = adopt_stale_results(split.stale, want, applied, keep, finals)
@@ -116,21 +118,21 @@ def _plan_sweep(
     replaced = _leave_sources(split.replaced, applied, adopted, finals)
     kept_states, homes = _count_kept_jobs(want, split.kept, seen, observed, results)
     rows = array("i", (row for row, job in enumerate(want.table.ids) if job in taken.results)) if taken.results else ()
-    before = applied.settings.stop_when
+    rules = applied.settings.stop_when
     jobs = JobChanges(
         new=split.new,
         stale=stale,
         kept=array("i", sorted([*split.kept, *rows])) if rows else split.kept,
         removed=_leave_sources(split.removed, applied, adopted, finals),
         kept_states=_add_adopted(kept_states, len(taken.results)),
-        replaced_states=count_states((applied.table.ids[row] for row in replaced), seen, before),
+        replaced_states=count_states((applied.table.ids[row] for row in replaced), seen, rules),
         elsewhere=homes,
     )
+    jobs = _add_failed(jobs, split.failed, want, observed)
     gone = (applied.table.ids[row] for row in jobs.removed)
-    jobs = replace(jobs, removed_states=count_states(gone, seen, before))
+    jobs = replace(jobs, removed_states=count_states(gone, seen, rules))
     settings = find_setting_changes(applied.settings, want.settings)
     adopted = {**keep_adoptions(want, applied, found.dropped), **adopted}
-    told = tuple(found.warnings)
     return SweepPlan(want, seen, jobs, settings, UploadSize(), adopted, tuple(lots), found.dropped, told)
 
 
@@ -155,6 +157,7 @@ class _JobSplit(NamedTuple):
     removed: Sequence[int]
     #: Rows of the applied table that stale jobs take the place of.
     replaced: Collection[int]
+    failed: Sequence[int] = ()
 
 
 def _split_jobs(
@@ -165,12 +168,14 @@ def _split_jobs(
         return _JobSplit((), (), range(len(ids)), (), ())
     known = {*old_ids, *found.results} - found.dropped
     kept, rest = _split_rows(ids, known, observed.finished)
+    # Before they are matched: none is stale, so none takes the place of an old job, nor its result (`--keep-stale`).
+    failed, rest = _part_failed(ids, rest, observed.failed.get(want.name, frozenset()))
     wanted = set(ids)
     gone = array("i", (row for row, job in enumerate(old_ids) if job not in wanted))
     matched = match_rows(want.table, rest, applied.table, gone)
     removed = array("i", (row for row in gone if row not in matched.replaced)) if matched.replaced else gone
     stale = _group_by_reason(want, applied, matched, observed.within.get(want.name, {}))
-    return _JobSplit(matched.unmatched, stale, kept, removed, matched.replaced)
+    return _JobSplit(matched.unmatched, stale, kept, removed, matched.replaced, failed)
 
 
 def _split_rows(ids: Sequence[str], *known: Collection[str]) -> tuple[Sequence[int], Sequence[int]]:
@@ -187,6 +192,21 @@ def _split_rows(ids: Sequence[str], *known: Collection[str]) -> tuple[Sequence[i
         array("i", (row for row, hit in enumerate(inside) if hit)),
         array("i", (row for row, hit in enumerate(inside) if not hit)),
     )
+
+
+def _part_failed(
+    ids: Sequence[str], rows: Sequence[int], failed: AbstractSet[str]
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Part the rows into those whose job has failed before and the others."""
+    if not failed:
+        return (), rows
+    before = array("i", (row for row in rows if ids[row] in failed))
+    return before, array("i", (row for row in rows if ids[row] not in failed)) if before else rows
+
+
+def _add_failed(jobs: JobChanges, rows: Sequence[int], want: DesiredSweep, observed: ObservedProject) -> JobChanges:
+    homes = _count_by_sweep([want.table.ids[row] for row in rows], want.name, observed) if rows else {}
+    return replace(jobs, failed=rows, failed_in=homes)
 
 
 def _group_by_reason(
@@ -240,7 +260,7 @@ def _count_kept_jobs(
 
 
 def _count_by_sweep(jobs: Sequence[str], name: str, observed: ObservedProject) -> Counter[str]:
-    """Count finished jobs by the sweep that they are finished in; "" for an earlier revision of any."""
+    """Count jobs that have ended by the sweep that has them; "" for an earlier revision of any."""
     left, homes = set(jobs), Counter[str]()
     for other, seen in observed.sweeps.items():
         if left and other != name and seen.applied is not None:
@@ -249,38 +269,3 @@ def _count_by_sweep(jobs: Sequence[str], name: str, observed: ObservedProject) -
             homes[other] += len(found)
     homes[""] += len(left)
     return +homes
-
-
-def _collect_notes(sweep: SweepPlan) -> tuple[str, ...]:
-    """Return what should be known of a sweep that was applied; what a new revision does, unless that is refused."""
-    want, seen, jobs, refused = sweep.desired, sweep.observed, sweep.jobs, sweep.refusal is not None
-    if seen is None or seen.applied is None:
-        return ()
-    notes = []
-    fail_fast = seen.applied.settings.fail_fast
-    at = SweepSituation(want.name, len(seen.failed), fail_fast=fail_fast, lacks_data=seen.lacks_data)
-    if seen.foreign:
-        notes.append(
-            f"no signer whom you trust applied revision {seen.applied_at}: apply signs a new one, which runs here"
-        )
-    if seen.paused:
-        notes.append(f"paused: nothing runs before `monkey resume {want.name}`")
-    if seen.over and seen.unfinished and seen.cancelled is None and seen.expires is not None:
-        too = "" if refused else ", and so does a new revision"
-        notes.append(f"expired at {format_utc_time(seen.expires)}: {suggest_extension(want.name)}{too}")
-    if seen.cancelled is not None:
-        why = "" if seen.cancelled == "cancelled" else f" ({seen.cancelled})"  # what it is where no reason was given
-        opens = suggest_reopening(at) if refused else f"a new revision or {suggest_reopening(at)}"
-        notes.append(f"{'stopped' if seen.goal else 'cancelled'}{why}: {opens} opens it again")
-    again = 0 if refused else len(find_reopened_jobs(seen, want.settings.stop_when).intersection(want.table.ids))
-    if again:
-        notes.append(f"stop_when changes: {again} stopped {'job goes' if again == 1 else 'jobs go'} on")
-    failed = jobs.kept_states.get("failed", 0)
-    if failed and not refused and want.settings.max_retries > seen.applied.settings.max_retries:
-        notes.append(
-            f"max_retries is raised: up to {failed} failed {'job is' if failed == 1 else 'jobs are'} tried again"
-        )
-    elif failed:
-        jobs_are = "1 job has" if failed == 1 else f"{failed} jobs have"
-        notes.append(f"{jobs_are} failed: {suggest_retry(at)}")
-    return tuple(notes)

@@ -80,7 +80,7 @@ def check_plan_digest(plan: Plan, expected: str) -> None:
 
 def describe_sweep_changes(sweep: SweepPlan) -> str:
     """Return in a few words what a sweep would become, and from which revision."""
-    lots = [f"{count:,} {lot}" for lot, count in sweep.jobs.counts.items() if count]
+    lots = [f"{count:,} {lot}" for lot, count in sweep.jobs.lots.items() if count]
     settings = [change.name for change in sweep.settings]
     said = ", ".join([*lots, *settings]) or "no jobs"
     return said + (f", from revision {sweep.observed.applied_at}" if sweep.observed and sweep.observed.applied else "")

@@ -19,6 +19,8 @@ KEEPABLE_REASONS = ("code", "command", "dataset", "requirements", "python", "set
 KEEP_NOTHING = "nothing"
 #: Names that a sentence lists before it only counts.
 _LISTED = 3
+#: Digits of an image's digest that a sentence shows.
+_DIGITS = 12
 #: Characters of a value that a sentence shows.
 _SHOWN = 40
 
@@ -45,7 +47,9 @@ def explain_recipe_changes(
         if old != new:
             reasons.append(StaleReason(part, f"{part} changed{_compare_lines(old or '', new or '')}"))
     if before.image != after.image:
-        reasons.append(StaleReason("image", f"image changed: {_format_change(before.image, after.image)}"))
+        reasons.append(
+            StaleReason("image", f"image changed: {_format_image(before.image)} → {_format_image(after.image)}")
+        )
     if before.env != after.env:
         reasons.append(StaleReason("env", f"env changed: {_join_names(_list_changed_values(before.env, after.env))}"))
     if before.outputs != after.outputs:
@@ -55,6 +59,12 @@ def explain_recipe_changes(
             )
         )
     return tuple(reasons)
+
+
+def _format_image(digest: str | None) -> str:
+    """Say a digest as far as people compare it: "a1b2c3d4e5f6…"."""
+    text = (digest or "none").removeprefix("sha256:")
+    return f"{text[:_DIGITS]}…" if len(text) > _DIGITS else text
 
 
 def _format_dataset(name: str, within: Mapping[str, str]) -> str:
@@ -130,7 +140,9 @@ def _flatten_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         said = _SAID.get(name, name)
-        flat |= {f"{said}.{part}": of for part, of in value.items()} if isinstance(value, dict) else {said: value}
+        value = value | value["counted"] if name == "resources" and "counted" in value else value
+        parts = {f"{said}.{part}": of for part, of in value.items()} if isinstance(value, dict) else {said: value}
+        flat |= {part: of for part, of in parts.items() if part != f"{said}.counted"}
     return flat
 
 

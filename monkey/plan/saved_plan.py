@@ -2,6 +2,7 @@
 
 It is the document of `monkey.plan.text.plan_document` with more keys. `saved` is what the plan is bound to: the store,
 and `collect_bound_values`. `specs`, `keep_stale` and `prune` are the arguments with which to plan again, to compare.
+`unwanted` names the fleets of which an apply removes the rest; it binds nothing, as another apply may do the same.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class SavedPlan:
     specs: tuple[str, ...]
     keep_stale: tuple[str, ...]
     prune: bool
+    unwanted: frozenset[str]
     project: str
     store: str
     sweeps: Mapping[str, Mapping[str, Any]]
@@ -41,6 +43,7 @@ def dump_saved_plan(plan: Plan, specs: Sequence[str], *, prune: bool = False) ->
     """
     bound = {"store": plan.store, **collect_bound_values(plan)}
     asked = {"specs": list(specs), "keep_stale": list(plan.keep_stale), "prune": prune, "saved": bound}
+    asked["unwanted"] = [fleet.fleet for fleet in plan.unwanted]
     return json.dumps({**serialize_plan(plan), **asked}, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -58,6 +61,7 @@ def parse_saved_plan(text: str, source: str = "the saved plan") -> SavedPlan:
             tuple(map(str, data["specs"])),
             tuple(map(str, data["keep_stale"])),
             data["prune"] is True,
+            frozenset(map(str, data.get("unwanted", ()))),
             str(bound["project"]),
             str(bound["store"]),
             {str(name): dict(of) for name, of in bound["sweeps"].items()},

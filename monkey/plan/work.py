@@ -10,7 +10,8 @@ from functools import partial
 from monkey.plan.change import FleetPlan, SweepPlan
 from monkey.plan.jobs.states import find_reopened_jobs
 from monkey.plan.observed import ObservedProject, ObservedSweep
-from monkey.spec.job.recipe import JobResources
+from monkey.spec.job.image_reference import spell_pinned_image
+from monkey.spec.job.recipe import JobResources, Recipe, SweepSettings
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,19 @@ class RemainingWork:
     #: How many jobs, and which: they are looked at only where another sweep may have the same.
     count: int
     jobs: Callable[[], Iterable[str]]
+    #: Seconds that one of them may run (None: no limit), and that it may take to end after SIGTERM.
+    timeout: float | None = None
+    grace: float = 10.0
+    #: The image that its jobs need, NAME@sha256:…; "" for none.
+    image: str = ""
+
+
+def make_remaining_work(
+    recipe: Recipe, settings: SweepSettings, count: int, jobs: Callable[[], Iterable[str]]
+) -> RemainingWork:
+    """Return what is left of a sweep: `count` jobs, which `jobs` lists."""
+    image = spell_pinned_image(settings.image, recipe.image)
+    return RemainingWork(settings.resources, count, jobs, settings.timeout, settings.grace, image)
 
 
 def count_by_resources(lots: Iterable[RemainingWork]) -> tuple[tuple[JobResources, int], ...]:
@@ -37,14 +51,32 @@ def count_by_resources(lots: Iterable[RemainingWork]) -> tuple[tuple[JobResource
     return tuple((+counted).items())
 
 
+def count_by_image(lots: Iterable[RemainingWork]) -> dict[str, tuple[tuple[JobResources, int], ...]]:
+    """Return the same by the image that the jobs need; images of which nothing is left are not among them."""
+    parts: defaultdict[str, list[RemainingWork]] = defaultdict(list)
+    for lot in lots:
+        parts[lot.image] += [lot] if lot.count else []
+    return {image: count_by_resources(of) for image, of in sorted(parts.items()) if of}
+
+
 def _rank_resources(lot: RemainingWork) -> tuple[float, ...]:
     return lot.resources.gpus, lot.resources.cpus, lot.resources.memory
 
 
 def find_remaining_work(sweep: SweepPlan) -> RemainingWork:
     """Return what is left of a sweep once the plan is applied; nothing where it is held."""
-    count = sweep.jobs.unfinished if sweep.active else 0
-    return RemainingWork(sweep.desired.settings.resources, count, partial(_list_planned_jobs, sweep))
+    count, of = sweep.jobs.unfinished if sweep.active else 0, sweep.desired
+    return make_remaining_work(of.recipe, of.settings, count, partial(_list_planned_jobs, sweep))
+
+
+def list_timeouts(lots: Iterable[RemainingWork]) -> frozenset[float | None]:
+    """Return the limits of jobs that are left, in seconds; None is among them where jobs have none."""
+    return frozenset(lot.timeout for lot in lots if lot.count)
+
+
+def find_longest_grace(lots: Iterable[RemainingWork]) -> float:
+    """Return the seconds that any of the jobs may take to end."""
+    return max((lot.grace for lot in lots if lot.count), default=10.0)
 
 
 def _list_planned_jobs(sweep: SweepPlan) -> Iterator[str]:
@@ -78,13 +110,14 @@ def plan_fleets(sweeps: Sequence[SweepPlan], observed: ObservedProject) -> tuple
     through: defaultdict[str, list[float]] = defaultdict(list)
     names = {sweep.name for sweep in sweeps}
     for name, seen in observed.sweeps.items():
-        if name in names or not seen.active or not seen.applied:
-            continue
+        if name in names or not seen.active or not seen.applied or seen.foreign:
+            continue  # a stranger's sweep is left alone: its image must be no machine of ours
         here = lots.keys() & set(seen.applied.settings.providers)
         for fleet in here:
             (ends if seen.unfinished else through)[fleet] += [seen.expires] if seen.expires is not None else []
         if seen.unfinished:
-            lot = RemainingWork(seen.applied.settings.resources, seen.unfinished, partial(_list_observed_jobs, seen))
+            jobs = partial(_list_observed_jobs, seen)
+            lot = make_remaining_work(seen.applied.recipe, seen.applied.settings, seen.unfinished, jobs)
             for fleet in here:
                 lots[fleet].append(lot)
                 others[fleet].update(seen.applied.settings.machine_secrets)
@@ -92,13 +125,16 @@ def plan_fleets(sweeps: Sequence[SweepPlan], observed: ObservedProject) -> tuple
     return tuple(
         FleetPlan(
             fleet,
-            sum(jobs for _, jobs in of),
+            sum(count for _, count in asked),
             observed.agents.get(fleet, 0),
             secrets=frozenset(secrets[fleet]),
             others=frozenset(others[fleet] - secrets[fleet]),
             expires=max(ends[fleet], default=None),
             through=max(through[fleet], default=None),
-            asked=of,
+            asked=asked,
+            images=count_by_image(lots[fleet]),
+            timeouts=list_timeouts(lots[fleet]),
+            grace=find_longest_grace(lots[fleet]),
         )
-        for fleet, of in counted.items()
+        for fleet, asked in counted.items()
     )

@@ -10,7 +10,7 @@ from monkey.protocol.clock import Clock
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.entry_log import Create, EntryLog
 from monkey.protocol.heartbeat import HeartbeatWriter
-from monkey.protocol.observer import HeartbeatObserver
+from monkey.protocol.liveness.observer import HeartbeatObserver
 from monkey.store.store_port import Store
 
 #: Seconds before a create is tried again that the store did not answer.
@@ -123,8 +123,8 @@ class Claims:
 
     def _make(self, sweep: str, *, continues: bool, **more: Any) -> Claim:
         self._nonce += 1
-        at = round(self._clock.wall(), 3)
-        return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues, at=at, **more)
+        at, lease = round(self._clock.wall(), 3), self._heart.lease
+        return Claim(self._observer.me, self._nonce, self._heart.seq, sweep, continues, at=at, lease=lease, **more)
 
     async def _gone(self, tail: Claim | TornEntry, log: EntryLog) -> bool:
         return tail.agent == self._observer.me or await self._observer.confirm(tail, log.base, log.head)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from monkey.protocol import entry_shape
+from monkey.protocol.liveness.lease import read_lease
+from monkey.protocol.record.end_files import is_end_files
+from monkey.spec.job.lease_length import LEASE
 from monkey.spec.job.stop_when import StopEvidence
 
 
@@ -40,6 +43,8 @@ class Claim:
     lost_seconds: float = 0.0
     #: Who applied the revision that the job runs under.
     user: str = ""
+    #: Seconds that the agent may be silent before others take the job over.
+    lease: float = LEASE
 
     def encode(self) -> bytes:
         """Return the bytes of the entry."""
@@ -59,6 +64,8 @@ class Claim:
             body["lost_seconds"] = self.lost_seconds
         if self.user:
             body["user"] = self.user
+        if self.lease != LEASE:
+            body["lease"] = self.lease
         return _dump(body)
 
 
@@ -99,6 +106,12 @@ class EndEntry:
     history: list[Any] = field(default_factory=list)
     #: Of the outputs, those that an earlier attempt left: path to the position of its claim.
     outputs_at: dict[str, int] = field(default_factory=dict)
+    #: The seconds that its agent's machine had in all, if it was released because they were over; else 0.
+    pilot_time: float = 0.0
+    #: In that case, the newest attempt that has a checkpoint in the store, as the attempt knew; 0 for none.
+    checkpoint: int = 0
+    #: Files of the attempt, as `monkey.protocol.record.end_files` packs them; None: all of them are objects.
+    files: dict[str, Any] | None = None
 
     @property
     def is_of_process(self) -> bool:
@@ -106,9 +119,18 @@ class EndEntry:
         return self.outcome is not ClaimEnd.RELEASED or bool(self.prepared or self.seconds)
 
     @property
+    def is_cut(self) -> bool:
+        """Did the attempt save nothing, though it had half of its machine's time, or more, until that was over?"""
+        return 0 < self.pilot_time <= 2 * self.seconds and self.checkpoint < self.out
+
+    @property
     def total_seconds(self) -> float:
         """Seconds that all attempts at the job ran, to this one's end."""
         return round(self.before + self.seconds, 3)
+
+    def without_files(self) -> EndEntry:
+        """Return the same with no contents of files: logs that many processes keep in memory have ends by thousands."""
+        return replace(self, files={}) if self.files else self
 
     def encode(self) -> bytes:
         """Return the bytes of the entry, without empty fields."""
@@ -117,12 +139,12 @@ class EndEntry:
             value = getattr(self, name)
             if value or (value == 0 and name == "exit_code" and value is not None):
                 body[name] = value
-        return _dump(body)
+        return _dump(body if self.files is None else body | {"files": self.files})
 
 
 _OPTIONAL = (
     *("sweep", "reason", "exit_code", "seconds", "before", "prepared", "at", "out", "number", "metrics", "history"),
-    *("outputs", "outputs_at", "log_tail", "met", "usage", "facts"),
+    *("outputs", "outputs_at", "log_tail", "met", "usage", "facts", "pilot_time", "checkpoint"),
 )
 
 
@@ -154,6 +176,7 @@ _SHAPE = {
     "exit_code": entry_shape.is_whole,
     "lost_seconds": entry_shape.is_moment,
     "user": entry_shape.is_text,
+    "lease": lambda value: True,  # `read_lease` reads whatever it is
     "seconds": entry_shape.is_moment,
     "before": entry_shape.is_moment,
     "prepared": entry_shape.is_moment,
@@ -168,6 +191,8 @@ _SHAPE = {
     "met": lambda value: isinstance(value, dict) and bool(StopEvidence.from_json(value)),
     "usage": entry_shape.is_number_map,
     "facts": entry_shape.is_text,
+    "pilot_time": entry_shape.is_moment,
+    "files": is_end_files,
 }
 
 
@@ -178,7 +203,7 @@ def decode_entry(key: str, data: bytes) -> JobEntry:
         kind = body.pop("kind")
         entry_shape.check_shape(body, _SHAPE)
         if kind == "claim":
-            return Claim(**body)
+            return Claim(lease=read_lease(body.pop("lease", None)), **body)
         if kind == "end":
             return EndEntry(outcome=ClaimEnd(body.pop("outcome")), **body)
     except (ValueError, KeyError, TypeError):

@@ -79,13 +79,13 @@ class EntryLog:
     def _learn(self, k: int, entry: JobEntry) -> None:
         """Take in entry k, unless another task of this process was faster."""
         if k == self.head + 1:  # pragma: no branch - two tasks seldom read on at once
-            self.entries.append(entry)
+            self.entries.append(entry.without_files() if isinstance(entry, EndEntry) else entry)
 
 
 class LogTally:
     """What a log amounts to: built from the log itself, or from journals that index it."""
 
-    __slots__ = ("failed_at", "lost_at", "saved_at", "stopped", "succeeded")
+    __slots__ = ("cut_at", "failed_at", "lost_at", "saved_at", "stopped", "succeeded")
 
     def __init__(self) -> None:
         """Start from an empty log."""
@@ -96,6 +96,19 @@ class LogTally:
         self.saved_at: list[int] = []
         #: Position of an end to what the attempt met of `stop_when`: it was ended for that, or succeeded all the same.
         self.stopped: dict[int, StopEvidence] = {}
+        #: Position of an end that came with the end of the machine's time, and of an attempt that had saved nothing: to
+        #: the newest attempt before it that has a checkpoint, 0 for none.
+        self.cut_at: dict[int, int] = {}
+
+    @property
+    def any_failure(self) -> bool:
+        """Is there anything that may make the job a failed one?"""
+        return bool(self.failed_at or self.lost_at or self.saved_at or self.cut_at)
+
+    @property
+    def last_at(self) -> int:
+        """The position of the last of what may make the job a failed one."""
+        return max([*self.failed_at, *self.lost_at, *self.saved_at, *self.cut_at])
 
 
 def tally_log(log: EntryLog) -> LogTally:
@@ -110,6 +123,8 @@ def tally_log(log: EntryLog) -> LogTally:
                 result.succeeded = True
             elif entry.outcome is ClaimEnd.FAILED:
                 result.failed_at.append(k)
+            elif entry.is_cut:
+                result.cut_at[k] = entry.checkpoint
         elif isinstance(before, Claim | TornEntry) and not (isinstance(entry, Claim) and entry.continues):
             (result.saved_at if has_own_checkpoint(log, k) else result.lost_at).append(k - 1)
         before = entry

@@ -14,19 +14,13 @@ from monkey.errors import CorruptObject, StoreError
 from monkey.protocol import entry_shape
 from monkey.protocol.clock import Clock
 from monkey.protocol.journal import Journal, JournalBlock
+from monkey.protocol.liveness.lease import compute_fence, read_lease
 from monkey.protocol.record.shipment import Shipment, is_shipment
+from monkey.spec.job.lease_length import LEASE
 from monkey.store.store_port import Store
 
-#: Seconds between heartbeats; a fraction of OWN, so that three may be lost.
-BEAT = 15.0
 #: Seconds between heartbeats while somebody watches.
 BEAT_WATCHED = 1.0
-#: An agent's jobs run only while its last acknowledged beat *started* less than this many seconds ago.
-OWN = 60.0
-#: A claim may be taken over when its owner's beat was seen unchanged for longer than this, on the observer's clock.
-TAKE = 90.0
-#: An observer that did not look for this many seconds starts its observations again.
-GAP = 45.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +40,8 @@ class Heartbeat:
     vitals: dict[str, Any] = field(default_factory=dict)
     #: What running jobs wrote and no segment has yet: `sealed` and `pieces`, as a `Shipment` has them.
     ship: dict[str, Any] = field(default_factory=dict)
+    #: Seconds that the agent may be silent before others take its jobs over.
+    lease: float = LEASE
 
 
 #: What each field of a stored heartbeat is, and of each of `vitals.running`.
@@ -57,6 +53,7 @@ _SHAPE = {
     "at": entry_shape.is_moment,
     "left": entry_shape.is_flag,
     "ship": is_shipment,
+    "lease": lambda value: True,  # `read_lease` reads whatever it is
     "vitals": lambda value: (
         isinstance(value, dict)
         and entry_shape.is_text(value.get("alert", ""))
@@ -101,6 +98,7 @@ def decode_beat(agent: str, key: str, data: bytes) -> Heartbeat:
             left=body["left"],
             vitals=body["vitals"],
             ship=body.get("ship", {}),
+            lease=read_lease(body.get("lease")),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as exc:
         raise CorruptObject(key, f"not a heartbeat ({exc!r})") from exc
@@ -113,15 +111,17 @@ def ignore_trouble(exc: StoreError) -> None:
 class HeartbeatWriter:
     """The one writer of an agent's heartbeat, and the judge of whether its jobs may run."""
 
-    def __init__(self, store: Store, key: str, clock: Clock) -> None:
-        """Begin with nothing acknowledged: no job may run before the first beat was."""
-        self._store, self._key, self._clock = store, key, clock
+    def __init__(self, store: Store, key: str, clock: Clock, lease: float = LEASE) -> None:
+        """Begin with nothing acknowledged: no job may run before the first beat was. `lease`: seconds."""
+        self._store, self._key, self._clock, self.lease = store, key, clock, lease
         self.journal, self.shipment = Journal(), Shipment()
         #: Claims and permits in hand, as (base, position); changed by whoever claims.
         self.held: set[tuple[str, int]] = set()
         self.seq = 0
         #: When the last acknowledged beat started; minus infinity before the first.
         self.acknowledged = float("-inf")
+        #: The number of the last acknowledged beat, and when it started.
+        self.newest = 0, float("-inf")
         #: Records of the journal that the last acknowledged beat (or a segment) carried.
         self.told = 0
         #: Counts breaks in the chain of beats: what was claimed before a break must be claimed again.
@@ -136,7 +136,7 @@ class HeartbeatWriter:
     @property
     def deadline(self) -> float:
         """When the right to work ends unless another beat is acknowledged (on the agent's clock)."""
-        return self.acknowledged + OWN
+        return self.acknowledged + compute_fence(self.lease)
 
     def may_work(self, epoch: int) -> bool:
         """May what was claimed in this epoch run now?"""
@@ -145,13 +145,13 @@ class HeartbeatWriter:
     async def beat(self, *, left: bool = False) -> bool:
         """Write one beat; False where the store did not acknowledge it. Never two at a time."""
         self.seq += 1
-        started, data, told = self._clock.now(), self._encode(left), self.journal.total
+        started, seq, data, told = self._clock.now(), self.seq, self._encode(left), self.journal.total
         try:
             await self._store.put(self._key, data)
         except StoreError as exc:
             self.on_trouble(exc)
             return False
-        self.told = told
+        self.told, self.newest = told, (seq, started)
         self._acknowledge(started)
         return True
 
@@ -170,6 +170,7 @@ class HeartbeatWriter:
             "at": self._clock.wall(),
             "left": left,
             "vitals": self.vitals(),
+            **({"lease": self.lease} if self.lease != LEASE else {}),
             **({"ship": self.shipment.to_json()} if self.shipment.sealed or self.shipment.open else {}),
         }
         return json.dumps(body, separators=(",", ":")).encode()

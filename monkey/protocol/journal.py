@@ -26,6 +26,8 @@ CODES = {ClaimEnd.SUCCEEDED: "s", ClaimEnd.FAILED: "f", ClaimEnd.RELEASED: "r", 
 LOST = "l"
 #: The same, of an attempt that had saved a checkpoint of its own.
 SAVED = "p"
+#: The letter of what was given back.
+RELEASED = CODES[ClaimEnd.RELEASED]
 
 
 class JournalRecord(NamedTuple):
@@ -41,7 +43,7 @@ class JournalRecord(NamedTuple):
     seconds: float
     at: float
     #: Whatever else is not empty: exit_code, reason, metrics, outputs, outputs_at, log_tail, met, usage, before, out;
-    #: the first digits of facts; agent, where that is not the agent of the journal.
+    #: the first digits of facts; checkpoint, of an end that `EndEntry.is_cut`; agent, where that is not the journal's.
     extra: dict[str, Any]
     #: Whose journal it is in; "" where it is in none yet.
     writer: str = ""
@@ -59,6 +61,8 @@ def make_record(job: str, k: int, end: EndEntry, writer: str | None = None) -> J
         extra["number"] = end.number
     if end.facts:
         extra["facts"] = end.facts[:FACTS_DIGITS]
+    if end.is_cut:
+        extra["checkpoint"] = end.checkpoint
     if end.out != k - 1:
         extra["out"] = end.out
     return JournalRecord(job, k, CODES[end.outcome], end.sweep, round(end.seconds, 3), round(end.at, 3), extra)

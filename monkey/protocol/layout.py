@@ -68,6 +68,8 @@ class Keys:
         self.machines = f"{self.root}machines/"
         #: Of machines that were rented and gave up: why, by fleets (`monkey.fleet.boot_failures`).
         self.boots = f"{self.root}boots/"
+        #: What one agent of a large fleet listed of `agents`, for the others (`monkey.protocol.liveness.roster`).
+        self.roster = f"{self.root}roster"
         #: Overwritten when agents should look (`monkey.protocol.wakeup`).
         self.bell = f"{self.root}bell"
 

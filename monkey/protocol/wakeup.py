@@ -17,6 +17,9 @@ from monkey.store.store_port import Store
 SELDOM = 8.0
 #: Seconds between listenings.
 LISTEN = 1.0
+#: Agents above which each of them listens more seldom, in proportion, so that what all pay stays the same; and the most
+#: seconds between listenings.
+MANY, LISTEN_MAX = 50, 10.0
 
 
 async def wake_agents(store: Store, keys: Keys) -> None:
@@ -24,6 +27,11 @@ async def wake_agents(store: Store, keys: Keys) -> None:
     if store.poll >= SELDOM:
         with suppress(StoreError):
             await store.put(keys.bell, secrets.token_hex(8).encode())
+
+
+def compute_listen_pause(agents: int) -> float:
+    """Return the seconds between listenings of each of so many agents."""
+    return min(LISTEN_MAX, LISTEN * max(1.0, agents / MANY))
 
 
 class WakeupBell:

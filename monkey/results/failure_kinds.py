@@ -16,6 +16,7 @@ from monkey.errors import NotFound
 from monkey.protocol.status.store_snapshot import JobState, JobView, SweepView
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ParameterValue
+from monkey.spec.job.recipe import LOG_ELSEWHERE
 
 #: Begins the reason of an attempt that ended by itself: only then is the last line of its log about the failure.
 _EXIT = "exit code "
@@ -27,6 +28,8 @@ _VARYING = (
     re.compile(r"[-+]?[0-9][0-9_]*(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?", re.IGNORECASE),
     re.compile(r"#(?:[\s,x×]*#)*,?"),
 )
+#: What only some of the jobs say that wanted the same environment or image.
+_LOG_ELSEWHERE = re.compile(rf" \({re.escape(LOG_ELSEWHERE)} [^)\s]*\)")
 #: Characters of a last line that are compared, and shown.
 COMPARED = 300
 #: Characters from which on a parameter's value is known for one where it stands in a line.
@@ -76,6 +79,7 @@ def normalize_failure(text: str, parameters: Mapping[str, ParameterValue] | None
 # Of very many jobs, most fail with one of a few texts.
 @lru_cache(maxsize=1024)
 def _replace_varying(text: str) -> str:
+    text = _LOG_ELSEWHERE.sub("", text)
     for pattern in _VARYING:
         text = pattern.sub("#", text)
     return text

@@ -13,7 +13,13 @@ from monkey.errors import CorruptObject, StoreFormat
 FORMAT = "format"
 
 #: The layout that this monkey writes, and the newest that it reads.
-VERSION = 1
+VERSION = 2
+#: The first layout in which ends may hold files (`monkey.protocol.record.end_files`): older agents take such an end for
+#: bytes that are none, and would run the job again.
+FILES_IN_ENDS = 2
+#: The first layout in which claims and heartbeats may have a lease (`monkey.protocol.liveness.lease`): older agents
+#: take such a claim for bytes that are none, and would take the job over after 90 seconds.
+LEASES = 2
 
 
 @dataclass(frozen=True)

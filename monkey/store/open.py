@@ -14,6 +14,14 @@ from monkey.errors import CorruptObject, KeyMissing, StoreError, StoreMissing, S
 from monkey.spec.project_paths import read_regular_file
 from monkey.store.content.objects import MD5_PREFIX
 from monkey.store.create import Won, create_object
+from monkey.store.directory.answer_watch import AnswerWatch
+from monkey.store.directory.network_mount import (
+    NetworkMount,
+    check_network_mount,
+    find_mount_by_text,
+    list_network_mounts,
+)
+from monkey.store.directory.network_store import NetworkStore
 from monkey.store.directory.root import explain_missing_store, translate_os_error
 from monkey.store.directory.store import DirectoryStore
 from monkey.store.format import FORMAT, decode_format, make_store_layout
@@ -114,12 +122,42 @@ async def open_store(url: str, *, begin: bool = False) -> Store:
         return await _meet(MemoryStore(_MEMORY.setdefault(place, MemoryState()), place), begin)
     if "://" in place:
         return await _meet(await _backend(place.partition("://")[0]).connect_store(place, begin=begin), begin)
+    return await _open_directory(place, begin=begin)
+
+
+async def _open_directory(place: str, *, begin: bool) -> DirectoryStore:
+    """Return the store in the directory `place`. Where it is shared, a watch starts before the first look may hang."""
+    if not list_network_mounts():
+        return DirectoryStore(Path(place), await _find_id(place, begin))
+    guessed = find_mount_by_text(place)
+    watch = _start_watch(place, guessed) if guessed is not None else None
+    try:
+        mount = check_network_mount(place)
+        id_ = await _find_id(place, begin)
+        if mount is None:
+            return DirectoryStore(Path(place), id_)
+        store = NetworkStore(Path(place), id_, watch or _start_watch(place, mount))
+        watch = None
+        return store
+    finally:
+        if watch is not None:
+            watch.close()
+
+
+async def _find_id(place: str, begin: bool) -> str:
+    """Return the identity of the store in the directory `place`; where there is none, `begin` one."""
     data = _read_format(place)
     if data is None:
         if not begin:
             raise explain_missing_store(place)
         data = await _begin_directory(place)
-    return DirectoryStore(Path(place), decode_format(data, place).id)
+    return decode_format(data, place).id
+
+
+def _start_watch(place: str, mount: NetworkMount) -> AnswerWatch:
+    watch = AnswerWatch(place, mount.describe())
+    watch.start()
+    return watch
 
 
 def _read_format(root: str) -> bytes | None:
@@ -185,6 +223,7 @@ async def check_room(url: str) -> None:
 
 
 def _check_directory(root: str) -> None:
+    check_network_mount(root)
     if Path(root).is_dir():
         _refuse_strangers(root)
     elif os.path.lexists(root):
@@ -200,7 +239,8 @@ async def _meet(store: Store, begin: bool) -> Store:
                 raise StoreMissing(f"no store at {store.url}: it has no {FORMAT!r}", hint="`monkey apply` begins one")
             data = await _begin(store)
             store.empty = not await store.list(MD5_PREFIX)  # a bucket may have been a remote of DVC's before
-        store.id = decode_format(data, store.url).id
+        layout = decode_format(data, store.url)
+        store.id, store.layout = layout.id, layout.version
     except BaseException:
         await store.close()
         raise

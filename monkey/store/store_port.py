@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from monkey.store.content.objects import Moved, SourceFile
 
@@ -29,6 +29,8 @@ class Store(Protocol):
     url: str
     #: The store's identity, set by `open_store`.
     id: str = ""
+    #: The version of its layout (`monkey.store.format`), set by `open_store`.
+    layout: int = 1
     #: Whether this client created it a moment ago, without contents.
     empty: bool = False
     #: Seconds between looks at the store that are cheap for this backend (a directory: below 1; a bucket: many).
@@ -47,6 +49,13 @@ class Store(Protocol):
 
     async def get(self, key: str) -> bytes:
         """Return the bytes under `key`. Raises KeyMissing."""
+
+    async def get_newest(self, key: str) -> bytes:
+        """Return the bytes under `key` as the store has them now, past the caches of this machine. Raises KeyMissing.
+
+        It may cost a write. Where nothing is cached, it is `get`.
+        """
+        return await self.get(key)
 
     async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
         """Return the objects whose key begins with `prefix` ('' for all) and sorts after `after`, sorted by key.
@@ -77,3 +86,14 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Close the store's connections and files; it is not used afterwards."""
+
+
+@runtime_checkable
+class LinkSigner(Protocol):
+    """A store whose objects can be read by a link alone, without credentials."""
+
+    async def sign_link(self, key: str, seconds: float) -> str:
+        """Return a link that reads the object `key` for so long. It is as secret as the object.
+
+        Raises StoreRefused where the credentials here cannot sign, StoreError.
+        """

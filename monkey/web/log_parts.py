@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from monkey.apply.inspect.attempt_records import find_attempt, find_owner, read_attempts
 from monkey.errors import KeyMissing
+from monkey.protocol.record.end_files_reading import read_end_files
 from monkey.protocol.record.shipment import LOG
 from monkey.protocol.record.shipment_reading import TAIL_BYTES, ShippedFile
 from monkey.protocol.status.store_snapshot import JobState, SweepView
@@ -42,6 +43,9 @@ async def read_log_part(live: LiveStore, view: SweepView, job: str, attempt: int
         return LogPart(b"", 0, growing=True)
     if k == seen.attempt and seen.state in (JobState.RUNNING, JobState.FROZEN):
         return (await _read_shipped(live, agent, owner, k, growing=True)).cut(at)
+    ended = await read_end_files(live.world.at, live.world.keys, owner, k)
+    if ended.log is not None:
+        return LogPart(ended.log, 0, growing=False).cut(at)
     part = await _read_file(live, owner, k, at)
     if not part.data and not part.start:  # its agent may have been killed before it could bring it there
         part = await _read_shipped(live, agent, owner, k, growing=False)

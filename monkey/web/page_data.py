@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
 from typing import Any
 
 from monkey.apply.watch.sweep_progress import count_unfinished, judge_counts
@@ -46,7 +45,7 @@ def serialize_progress(view: SweepView, table: SweepTable, grafana: str) -> dict
     counts, rate = table.counts, table.pace.rate
     left = count_unfinished(counts)
     settings, git = revision.settings, revision.git or {}
-    since = datetime.fromisoformat(revision.at).timestamp() if revision.at else 0.0
+    since = revision.at_seconds
     return {
         "name": state.name,
         "standing": str(judge_counts(counts)),

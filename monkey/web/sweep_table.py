@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from monkey.apply.watch.sweep_progress import SweepPace
-from monkey.metrics.summary import find_job_value
+from monkey.metrics.summary import find_job_value, has_diverged
 from monkey.protocol.status.store_snapshot import JobState, SweepView
 from monkey.spec.job.job_table import JobTable
 from monkey.spec.job.recipe import SweepSettings
@@ -144,7 +144,8 @@ def make_row(view: SweepView, job: str) -> TableRow:
         value = find_job_value(entry, take, maximize=settings.maximize)
         metrics[name] = "nan" if value is None else make_json_number(value)
     machine = seen.agent.split("/")[1] if seen.agent and seen.agent.count("/") == 2 else ""
-    reason = (seen.reason or "")[:_REASON]
+    diverged = settings.metric in seen.metrics and has_diverged(seen.metrics[settings.metric])
+    reason = (seen.reason or (f"diverged: the last {settings.metric} is not finite" if diverged else ""))[:_REASON]
     seconds, started = make_json_number(seen.seconds), make_json_number(seen.started)
     return TableRow(_CODES[seen.state], seen.number, seconds, started, machine, reason, metrics)
 

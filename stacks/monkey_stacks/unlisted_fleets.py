@@ -16,7 +16,11 @@ from monkey_stacks.engine.engine_outcome import StateResource
 from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from monkey_stacks.gcp import requirements as gcp_requirements
 from monkey_stacks.gcp.fleet import make_fleet as make_gcp_fleet
+from monkey_stacks.kubernetes import fleet as kubernetes_fleet
+from monkey_stacks.pilots.engine_marker import read_marker
+from monkey_stacks.pilots.pilot_fleet import PilotFleet
 from monkey_stacks.provider_types import find_provider_type
+from monkey_stacks.slurm import fleet as slurm_fleet
 from monkey_stacks.ssh import fleet as ssh_fleet
 from monkey_stacks.state.state_rules import StateRules
 
@@ -46,7 +50,13 @@ async def open_unlisted_fleet(
 ) -> Fleet | None:
     """Return the fleet whose state is under this name; None without resources. Raises StoreError, CorruptObject."""
     store = opened()
-    known = await PulumiEngine(store, project, name, _ANY).resources() if store is not None else ()
+    if store is None:
+        return None
+    if (marker := await read_marker(store, project, name)) is not None:
+        engines = kubernetes_fleet if marker.get("type") == "kubernetes" else slurm_fleet
+        engine = engines.make_marked_engine(name, marker, project, store_url)
+        return PilotFleet(name, engine.provider, project, store_url, opened, signers, engine)
+    known = await PulumiEngine(store, project, name, _ANY).resources()
     if not known:
         return None
     type_ = find_provider_type(each.type for each in known)
@@ -60,8 +70,12 @@ async def open_unlisted_fleet(
 async def has_remains(name: str, project: str, opened: Callable[[], Store | None]) -> bool:
     """Return whether a state under this name has resources, or cannot be read. Raises StoreError."""
     store = opened()
+    if store is None:
+        return False
     try:
-        return store is not None and bool(await PulumiEngine(store, project, name, _ANY).resources())
+        return await read_marker(store, project, name) is not None or bool(
+            await PulumiEngine(store, project, name, _ANY).resources()
+        )
     except CorruptObject:
         return True
 

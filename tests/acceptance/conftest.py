@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.image_shop import docker, registry, runtime  # noqa: F401 - fixtures
 from tests.acceptance.lab_site import LabSite
-from tests.acceptance.shop import Shop
+from tests.acceptance.shop import Shop, until
 from tests.acceptance.site import Site
+from tests.acceptance.slurm_desk import describe
 from tests.hosts import Lab
+from tests.local_slurm import LocalSlurm, run_slurm
 
 
 @pytest.fixture
@@ -72,3 +75,24 @@ def lab_site(
     made = LabSite(lab, shop, next(_NUMBERS), tmp_path_factory.mktemp("programs"))
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[LocalSlurm]:
+    """Run a Slurm on this machine."""
+    with (
+        tempfile.TemporaryDirectory(prefix="mk-slurm-", dir="/tmp", ignore_cleanup_errors=True) as home,
+        run_slurm(Path(home)) as cluster,
+    ):
+        yield cluster
+
+
+@pytest.fixture
+def desk(shop: Shop, slurm: LocalSlurm, tmp_path: Path) -> Iterator[Shop]:
+    """Return a project whose jobs run on pilots of that Slurm."""
+    shop.env |= slurm.environment
+    (tmp_path / "scratch").mkdir()
+    describe(shop, tmp_path)
+    yield shop
+    slurm.run("scancel", "-u", "root")
+    until(lambda: not slurm.queue(), "the queue is empty")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -18,7 +19,7 @@ from tests.verb_forks import VerbForks
 
 #: Seconds within which anything here must have happened; a hung test must say where.
 PATIENCE = 120.0
-#: Seconds that say that nobody waited for a lease (OWN is 60, TAKE 90), however busy the machine is.
+#: Seconds that say that nobody waited for a lease (90 s; jobs are frozen after 60), however busy the machine is.
 PROMPT = 45.0
 MONKEY = [sys.executable, "-P", "-m", "monkey.cli.main"]
 FORKS = VerbForks()
@@ -52,6 +53,8 @@ class Shop:
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         keep = {name: os.environ[name] for name in ("LANG", "UV_CACHE_DIR", "PIP_CACHE_DIR") if name in os.environ}
         self.env = {
+            # Without it, Python sets LC_CTYPE for its children, and agents are begun anew where variables differ.
+            "LANG": "C.UTF-8",
             **keep,
             "PATH": path,
             "HOME": str(base / "home"),
@@ -146,10 +149,11 @@ class Shop:
         return self.processes("job.py")
 
     def kill(self, pids: list[int]) -> None:
-        """kill -9, and wait until none of them is left."""
-        for pid in pids:
+        """kill -9 all at once, and wait until none of them is left."""
+        # Halted first: none sees that another was killed.
+        for how, pid in itertools.product((signal.SIGSTOP, signal.SIGKILL), pids):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, how)
         until(lambda: not set(pids) & set(self.processes()), "killed processes are gone")
 
     def kill_all(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -170,11 +172,12 @@ def test_where_another_apply_comes_first_it_plans_again(
     def come_first(request: Request) -> None:
         if request.if_absent and "/sweeps/" in request.key and not rivals:
             rivals.append(request.key)
-            ours, shop.env = shop.env, merge.plain
-            shop.spec(jobs=4)
-            shop.run("apply")
-            shop.spec(jobs=3)
-            shop.env = ours
+            # From a clone: ours may ask again meanwhile, and read its own specs.
+            rival = copy.copy(shop)
+            rival.root, rival.env = tmp_path / "rival", merge.plain
+            shutil.copytree(shop.root, rival.root)
+            rival.spec(jobs=4)
+            rival.run("apply")
 
     bucket.before = come_first
     said = merge.apply()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +60,10 @@ def changes(aws: Account, since: int = 0) -> Counter[str]:
     return Counter(each.action for each in aws.wire.calls[since:] if each.changes and each.service != "s3")
 
 
-def ends(aws: Account) -> float:
-    """Return when the group is emptied."""
-    [found] = aws.client("autoscaling").describe_scheduled_actions()["ScheduledUpdateGroupActions"]
+def ends(aws: Account, name: str = "") -> float:
+    """Return when the group of that name is emptied, or the only one."""
+    asked = {"AutoScalingGroupName": name} if name else {}
+    [found] = aws.client("autoscaling").describe_scheduled_actions(**asked)["ScheduledUpdateGroupActions"]
     assert (found["MinSize"], found["DesiredCapacity"]) == (0, 0)
     return float(found["StartTime"].timestamp())
 
@@ -178,3 +179,65 @@ def test_a_role_that_only_reads_plans_and_audits(shop: Shop, aws: Account) -> No
     assert {"s3", "ec2", "autoscaling"} <= {each.action.partition(":")[0] for each in asked}
     table(json.dumps(keep_reading(policy)), dict.fromkeys(asked, True))
     run(shop, "destroy", "--yes")
+
+
+def groups(aws: Account) -> dict[str, dict[str, Any]]:
+    """Return the groups by the fleets of their tags, as a second client sees them."""
+    found = aws.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+    return {next(tag["Value"] for tag in each["Tags"] if tag["Key"] == "monkey:fleet"): each for each in found}
+
+
+def read_disk_size(aws: Account, group: Mapping[str, Any]) -> int:
+    """Return the GiB of the disk of a group's machines, as a second client sees them."""
+    template = group["MixedInstancesPolicy"]["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateId"]
+    asked = aws.client("ec2").describe_launch_template_versions(LaunchTemplateId=template, Versions=["$Latest"])
+    [disk] = asked["LaunchTemplateVersions"][0]["LaunchTemplateData"]["BlockDeviceMappings"]
+    size: int = disk["Ebs"]["VolumeSize"]
+    return size
+
+
+def test_specs_choose_other_machines_of_their_provider(shop: Shop, aws: Account) -> None:
+    rent(shop, aws.image())
+    run(shop, "init", ".", "--provider", "aws", "--create-bucket")
+    # As written by one and by another: the same machines, and so one fleet.
+    chosen = {
+        "one": "{name: cloud, instance_type: m5.xlarge, disk: 200GiB}",
+        "other": "[{name: cloud, disk: 204800MiB, instance_type: [m5.xlarge]}]",
+    }
+    for name, provider in chosen.items():
+        shop.spec(f"provider: {provider}\nexpires: 50m\nenv: {{OF: {name}}}\n", jobs=4, name=name)
+    fleet = "cloud..m5.xlarge..disk-200GiB"
+    assert f"+ {fleet}/group: machines m5.xlarge in eu-central-1, at most 4" in run(shop, "plan")
+    run(shop, "apply", "--detach", "--yes")
+    there = groups(aws)
+    assert there.keys() == {"cloud", fleet}
+    kinds = {name: {each["InstanceType"] for each in of["Instances"]} for name, of in there.items()}
+    assert kinds == {"cloud": {"m5.large"}, fleet: {"m5.xlarge"}}, "each sweep has the machines that its spec asks for"
+    assert len(aws.there("monkey:fleet", fleet)) == PARTS + 2 and len(there[fleet]["Instances"]) == 2
+    assert read_disk_size(aws, there[fleet]) == 200
+    assert run(shop, "plan", "--detailed-exitcode").startswith("No changes")
+    run(shop, "audit")
+    assert {"name": fleet, "type": "aws"}.items() <= shop.json("list", "providers")[1].items()
+    listed = {row["fleet"]: row for row in shop.json("list", "instances") if row["machine"] == "group"}
+    assert "4 × m5.xlarge" in listed[fleet]["about"] and "4 × m5.large" in listed["cloud"]["about"]
+    before = ends(aws, there[fleet]["AutoScalingGroupName"])
+    run(shop, "extend", "one", "6h", "--yes")
+    assert abs(ends(aws, there[fleet]["AutoScalingGroupName"]) - before - 6 * 3600) <= 60
+
+    # Nothing is forgotten when no spec asks for it any more.
+    shop.spec("provider: cloud\nexpires: 50m\nenv: {OF: one}\n", jobs=4, name="one")
+    (shop.root / "specs" / "other.yaml").unlink()
+    run(shop, "cancel", "other")
+    said = run(shop, "plan")
+    run(shop, "apply", "--detach", "--yes")
+    assert f"{fleet}: no spec asks for its 2 machines any more; they end when they have no work" in said
+    assert fleet in {row["fleet"] for row in shop.json("list", "instances")} and len(groups(aws)) == 2
+    run(shop, "audit")
+    gone = {"AutoScalingGroupName": there[fleet]["AutoScalingGroupName"], "DesiredCapacity": 0}
+    aws.client("autoscaling").set_desired_capacity(**gone)  # as machines do that have no work
+    assert f"- {fleet}/group: no spec asks for these machines any more" in run(shop, "plan")
+    run(shop, "apply", "--detach", "--yes")
+    assert aws.there("monkey:fleet", fleet) == {} and groups(aws).keys() == {"cloud"}
+    assert run(shop, "plan", "--detailed-exitcode").startswith("No changes")
+    run(shop, "destroy", "--yes")
+    assert aws.there("monkey:project", "shop") == {}

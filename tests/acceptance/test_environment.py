@@ -29,6 +29,14 @@ def test_an_idle_agent_of_another_environment_is_replaced(shop: Shop) -> None:
     shop.spec(TELL.format(seconds=0.01), name="two")
     shop.run("apply")
     assert shop.agents == [before], "the same environment: the same agent"
+    file = shop.root / "monkey.yaml"
+    file.write_text(file.read_text().replace("idle_timeout: 60", "idle_timeout: 60, max_slots: 1, lease: 5m"))
+    shop.spec(TELL.format(seconds=0.015), name="settings")
+    assert "the agent here has other settings (max_slots, lease): apply replaces it" in shop.run("plan").stdout
+    said = shop.run("apply").stdout
+    assert "agent replaced, since it was started with other settings: max_slots, lease" in said
+    assert len(shop.agents) == 1 and shop.agents != [before]
+    (before,) = shop.agents
     shop.env["MOOD"] = "wild"
     shop.spec(TELL.format(seconds=0.02), name="three")
     said = shop.run("apply").stdout
@@ -51,4 +59,11 @@ def test_a_busy_agent_of_another_environment_is_told_of_and_left_alone(shop: Sho
     said = shop.run("apply", "specs/short.yaml", "--detach").stdout
     warnings = [line for line in said.splitlines() if "warning" in line]
     assert warnings == ["local: warning: the agent at work was started in another environment, and jobs get that: MOOD"]
+    file = shop.root / "monkey.yaml"
+    file.write_text(file.read_text().replace("idle_timeout: 60", "idle_timeout: 60, resources: {tpu: 1}"))
+    shop.env["MOOD"] = "calm"
+    shop.spec(TELL.format(seconds=0.01), name="short")
+    said = shop.run("apply", "specs/short.yaml", "--detach", "--yes").stdout
+    told = "was started with other settings; the next one gets those of monkey.yaml: resources"
+    assert f"local: warning: the agent at work {told}" in said.splitlines()
     assert shop.agents == [before] and shop.states("long") == {"running": 1}

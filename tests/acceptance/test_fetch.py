@@ -62,6 +62,9 @@ def test_a_file_that_was_altered_in_the_store_is_refused_and_the_others_come(sho
     done = shop.run("fetch", "sweep", code=1)
     assert "1 file could not be fetched" in done.stderr and "not those recorded" in done.stderr
     assert len(list((shop.root / "sweep").rglob("result.txt"))) == 2
+    for place in ("/proc", "/proc/x", "/dev/null/x"):
+        said = shop.run("fetch", "sweep", "-o", place, code=1).stderr
+        assert f"expected a directory to write to, found {place}: " in said and "in which you may write: -o DIR" in said
 
 
 def test_outputs_replace_no_file_of_the_project_and_none_of_gits(shop: Shop) -> None:

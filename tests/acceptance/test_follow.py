@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from monkey.protocol.heartbeat import BEAT
+from monkey.protocol.liveness.lease import compute_beat_pause
+from monkey.spec.job.lease_length import LEASE
 from tests import services
 from tests.acceptance.shop import MONKEY, PATIENCE, Shop, until
 from tests.bucket import FakeBucket
@@ -145,7 +146,7 @@ def test_through_a_bucket_too_and_status_knows_soon(shop: Shop, tmp_path: Path, 
     until(lambda: len(shop.processes("talk.py")) == 2, "the jobs talk")
     began = time.monotonic()
     until(lambda: shop.states().get("running"), "the store says so")
-    assert time.monotonic() - began < BEAT / 2, "it was said with the next regular heartbeat"
+    assert time.monotonic() - began < compute_beat_pause(LEASE) / 2, "it was said with the next regular heartbeat"
     following = Desk(shop, tmp_path, bucket.url()).follow("sweep", "-f")
     following.end()
     late = following.late()

@@ -208,12 +208,12 @@ def test_a_cut_in_the_middle_is_noticed(site: Site) -> None:
 
 
 def test_hosts_share_a_home(site: Site) -> None:
-    one, two = site.hosts("twin1", "twin2")
+    one, two = site.hosts("pair1", "pair2")
     before = left_on(one)["files"]
     ledger = site.ledger(one)
     ledger.hold()
     site.spec(jobs=2)
-    first, second = site.converge("twin1", "twin2", max_slots=1)
+    first, second = site.converge("pair1", "pair2", max_slots=1)
     assert first.host != second.host and len(list((one.home / ".monkey/bundles").iterdir())) == 1
     until(lambda: ledger.executions == 2, "both hosts work")
     assert _agents(one) != _agents(two) and len(_agents(one)) == len(_agents(two)) == 1
@@ -222,10 +222,10 @@ def test_hosts_share_a_home(site: Site) -> None:
     until(lambda: len(_agents(one)) == len(_agents(two)) == 1, "each begins its own agent again, and no other's")
     ledger.release()
     until(lambda: [row["state"] for row in site.rows()] == ["succeeded"] * 2, "all jobs end")
-    site.remove("twin1")
+    site.remove("pair1")
     assert not _agents(one) and len(_agents(two)) == 1
-    assert site.observe("twin2", max_slots=1).living
-    site.remove("twin2")
+    assert site.observe("pair2", max_slots=1).living
+    site.remove("pair2")
     assert left_on(two)["files"] == before
 
 

@@ -29,8 +29,9 @@ def test_a_fleet_from_its_plan_to_its_end(lab_site: LabSite) -> None:
     ledgers = [site.ledger(machine) for machine in machines]
     for ledger in ledgers:
         ledger.hold()
-    site.sweep(jobs=6)
+    site.sweep("resources: {memory: 64MiB}\n", jobs=6)
     said = site.run("plan")
+    assert "memory: monkey looks at jobs, and ends one a moment after" in said, "cron keeps the agents of two"
     assert "lab: 6 jobs to run, no agents at work, machines 0 → 3" in said
     for name, keeping in zip(NAMES, ("systemd", "cron", "cron"), strict=True):
         assert lines(said, f"lab/{name}") == [

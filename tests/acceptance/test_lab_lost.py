@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from monkey.protocol.heartbeat import TAKE
+from monkey.spec.job.lease_length import LEASE
 from tests import cable
 from tests.acceptance.lab_site import LabSite, lines
 from tests.acceptance.ledger import NOTED, Ledger
@@ -29,7 +29,7 @@ from tests.hosts import Lab, Machine
 ROOT = Path(__file__).parents[2]
 NAMES = ("h1", "h2", "h3")
 SLOTS = 2
-#: Seconds within which others have begun anew what a lost host was at: TAKE, a look, and what comes before a job.
+#: Seconds within which others have begun anew what a lost host was at: a lease, a look, and what comes before a job.
 TAKEOVER = 110.0
 #: Seconds that an agent must outlive the login that began it.
 LOGOUT = 60.0
@@ -167,7 +167,7 @@ def judge(found: list[Execution], lost: dict[str, float], jobs: int) -> None:
     for one, two in taken:
         gone, again = one.last - lost[one.host], two.begin - lost[one.host]
         print(f"{one.host} → {two.host}: ran {gone:5.1f} s after the loss, begun anew {again:5.1f} s after it")
-        assert gone < TAKE and again < TAKEOVER, (one, two)
+        assert gone < LEASE and again < TAKEOVER, (one, two)
 
 
 @pytest.mark.slow

@@ -40,4 +40,4 @@ def test_a_sweep_is_drawn(shop: Shop) -> None:
     assert "BEST TO WORST" in shop.run("plot", "sweep", "--kind", "parallel").stdout
     assert "loss.png written" in shop.run("plot", "sweep", next(iter(ids)), "-o", "loss.png").stdout
     assert (shop.root / "loss.png").read_bytes().startswith(b"\x89PNG")
-    assert "ends in .png or .svg" in shop.run("plot", "sweep", "-o", "x.html", code=1).stderr
+    assert "ends in .png or .svg or .html" in shop.run("plot", "sweep", "-o", "x.gif", code=1).stderr

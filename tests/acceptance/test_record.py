@@ -160,6 +160,32 @@ def test_a_checkpoint_without_a_file_is_none(shop: Shop, how: str) -> None:
     assert "goes on from" not in shop.run("logs", row["job"]).stdout
 
 
+#: Its second attempt begins again at the first step, and leaves the checkpoint as it was.
+IGNORES_ONCE = """\
+import os, sys
+import monkey
+
+attempt, kept = int(os.environ["MONKEY_ATTEMPT"]), monkey.checkpoint_dir() / "steps"
+begun = int(kept.read_text()) if kept.exists() and attempt != 2 else 0
+for step in range(begun + 1, begun + 4):
+    monkey.log("loss", float(attempt), step=step)
+if attempt != 2:
+    kept.write_text(str(step))
+sys.exit(attempt < 3)
+"""
+
+
+def test_what_an_attempt_logged_that_left_its_checkpoint_untouched_is_not_continued(shop: Shop) -> None:
+    (shop.root / "ignores.py").write_text(IGNORES_ONCE)
+    shop.spec("command: [python3, ignores.py]\nparameters: {}\noutputs: []\nmax_retries: 2\n")
+    shop.run("apply")
+    (job,) = shop.json("list", "jobs", "sweep")
+    (row,) = shop.json("metrics", job["job"])
+    curve = row["metrics"]["loss"]
+    assert dict(zip(curve["steps"], curve["values"], strict=True)) == {1: 1, 2: 1, 3: 1, 4: 3, 5: 3, 6: 3}
+    assert "all as recorded" in shop.run("verify", "sweep").stdout
+
+
 @pytest.mark.slow
 def test_any_history_is_recorded_as_the_jobs_lived_it(shop: Shop) -> None:
     """Pause, kill the agent, kill all processes, or lose the machine with its disk, at random moments."""

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.acceptance.shop import Shop, until
+from tests.needs import require_thing
 
 
 class Screen:
@@ -59,6 +60,7 @@ class Screen:
 @contextmanager
 def on_terminal(shop: Shop, *arguments: str, columns: int = 100, **env: str) -> Iterator[Screen]:
     """Run monkey in the project, on a terminal of so many columns."""
+    require_thing("terminal")
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(shop.root)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from monkey.fleet.fleet_records import FleetWork
 from monkey_stacks.cloud.cloud_fleet import CloudFleet
+from monkey_stacks.cloud.scaling import MachineGroup
 from tests import services
 from tests.clouds.account import Account
 from tests.clouds.renter import FLEET, PROJECT, Renter
@@ -35,6 +39,30 @@ async def touched(fleet: CloudFleet, work: FleetWork) -> tuple[bool, bool]:
     return before, fleet.touched
 
 
+class EndingGroup:
+    """A cloud whose group wants no machine any more, and has some for a minute yet."""
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    def find_group(self) -> MachineGroup:
+        return replace(self._api.find_group(), desired=0)
+
+
+async def leave_idle(fleet: CloudFleet) -> tuple[int, int, list[str]]:
+    """Have an idle fleet removed: as it is, then while its machines end; return how many a plan sees, and the words."""
+    said: list[str] = []
+    await fleet.destroy(said.append, idle=True)
+    there = await fleet.preview(FleetWork(0))
+    ending: Any = EndingGroup(fleet.api)
+    fleet.api = ending
+    await fleet.destroy(said.append, idle=True)
+    return there.before, (await fleet.preview(FleetWork(0))).before, said
+
+
 def test_what_is_there_though_the_state_is_lost(renter: Renter, aws: Account) -> None:
     before = aws.there()
     assert renter.run(lambda fleet: touched(fleet, renter.work(None))) == (False, True)
@@ -47,6 +75,10 @@ def test_what_is_there_though_the_state_is_lost(renter: Renter, aws: Account) ->
     changes = aws.wire.changes[mark:]
     assert "PutScheduledUpdateGroupAction" in changes[: changes.index("SetDesiredCapacity")] and ends(aws) == [(0, 0)]
     assert not renter.run(lambda fleet: fleet.audit(busy=False))
+    before_end, while_ending, said = renter.run(leave_idle)
+    assert before_end == while_ending > 0, "a plan that removes what is left waits for them"
+    later = "a later apply removes the rest"
+    assert said == [f"another apply has asked for machines: {later}", f"its machines are still ending: {later}"]
     lose(renter, aws)
     aws.wire.refuse("DescribeVpcs", "UnauthorizedOperation", "You are not authorized to do this.", 403, times=1)
     (unsure,) = renter.run(CloudFleet.instances)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tarfile
 from importlib.metadata import version
 from pathlib import Path
@@ -47,3 +48,19 @@ def test_a_missing_plugin_is_installed_by_the_command_that_the_error_has(
     renter.converge()
     assert gcp.shelf.things
     renter.destroy()
+
+
+@pytest.mark.parametrize(
+    ("program", "modules"),
+    [
+        ("aws", ("autoscaling", "ec2", "iam")),
+        ("gcp", ("compute", "projects", "secretmanager", "serviceaccount", "storage")),
+    ],
+)
+def test_a_program_s_modules_are_loaded_with_it_as_programs_run_in_threads(
+    program: str, modules: tuple[str, ...]
+) -> None:
+    look = f"from monkey_stacks.{program} import program as found\n"
+    look += "".join(f"print(type(found.{name}).__name__)\n" for name in modules)
+    said = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=120, check=True).stdout
+    assert said.split() == ["module"] * len(modules)

@@ -38,6 +38,7 @@ DISABLE_SSH = true
 DB_TYPE = sqlite3
 PATH = {data}/gitea.db
 SQLITE_JOURNAL_MODE = WAL
+SQLITE_TIMEOUT = 60000
 [security]
 INSTALL_LOCK = true
 PASSWORD_HASH_ALGO = pbkdf2_v1
@@ -133,7 +134,7 @@ class Gitea:
         return False
 
     def api(self, method: str, path: str, body: Any = None, token: str = "", allow: tuple[int, ...] = ()) -> Any:
-        """Ask its REST API, by default as the administrator; None for the statuses `allow`."""
+        """Ask its REST API, by default as the administrator; its words for the statuses `allow`."""
         login = base64.b64encode(f"{ADMIN}:{PASSWORD}".encode()).decode()
         headers = {"Authorization": f"token {token}" if token else f"Basic {login}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
@@ -142,9 +143,10 @@ class Gitea:
             with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as exc:
+            said = f"{exc.code} {exc.read()[:500]!r}"
             if exc.code in allow:
-                return None
-            raise AssertionError(f"{method} {path}: {exc.code} {exc.read()[:500]!r}") from None
+                return said
+            raise AssertionError(f"{method} {path}: {said}") from None
         return json.loads(text) if text else None
 
     def read_requests(self) -> str:
@@ -230,9 +232,9 @@ class GiteaRepository:
         """Merge a pull request (merge, squash or rebase), once Gitea has looked at it; return the commit made."""
         body = {"Do": how, "delete_branch_after_merge": delete_branch}
         deadline = time.monotonic() + PATIENCE
-        while not self.api("GET", f"/pulls/{number}")["merged"]:
-            self.api("POST", f"/pulls/{number}/merge", body, allow=(405, 409))
-            assert time.monotonic() < deadline, f"pull request {number} is not merged"
+        while not (pull := self.api("GET", f"/pulls/{number}"))["merged"]:
+            refused = self.api("POST", f"/pulls/{number}/merge", body, allow=(405, 409))
+            assert time.monotonic() < deadline, f"{refused}: {pull}\n{(self.server.data / 'log').read_text()[-2000:]}"
             time.sleep(0.05)
         return str(self.api("GET", f"/pulls/{number}")["merge_commit_sha"])
 

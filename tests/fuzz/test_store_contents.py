@@ -22,10 +22,11 @@ from tests.fuzz.corpus import KEYS, live, spoil
 from tests.signing import ANYBODY
 from tests.simulation.body import job_id
 from tests.simulation.life import Life
+from tests.simulation.mutant import Mutant
 from tests.simulation.net import Host
 from tests.simulation.story import Story, revision
 from tests.simulation.test_protocol import QUIET
-from tests.simulation.world import Mutant, Weather, World
+from tests.simulation.world import Weather, World
 
 pytestmark = pytest.mark.slow
 

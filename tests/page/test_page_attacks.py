@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,8 @@ def check_page(tab: Page, scheme: str = "http:") -> None:
     assert tab.locator(FOREIGN).count() == 0
     links = tab.evaluate("() => [...document.querySelectorAll('a')].map((one) => one.protocol)")
     assert set(links) == {scheme}
+    shown = tab.evaluate("() => document.body.textContent")
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f]", shown)  # nothing turns its neighbours around
     assert tab.evaluate("() => Object.keys(Object.prototype).length + Object.keys({}).length") == 0
 
 

@@ -119,6 +119,18 @@ def test_a_refused_value_is_planned_by_no_click_on_plan(browser: Browser, shop: 
         assert "max_concurrent_jobs: 2" in tab.locator("textarea").input_value()
 
 
+def test_a_name_typed_just_before_the_click_names_the_file(browser: Browser, shop: Shop) -> None:
+    shop.run("apply", "--yes")
+    with web(shop) as link, open_tab(browser, link) as tab:
+        tab.get_by_role("link", name="New sweep").click()
+        wait_for_text(tab, "name: sweep-1\n")
+        tab.get_by_label("Name", exact=True).fill("late")
+        tab.get_by_role("button", name="Save", exact=True).click()  # which leaves the field
+        tab.locator("h1", has_text="specs/late.yaml").wait_for()
+        assert (shop.root / "specs" / "late.yaml").read_text().startswith("name: late\n")
+        assert not (shop.root / "specs" / "sweep-1.yaml").exists()
+
+
 def test_what_was_not_saved_outlives_other_files_and_the_server(browser: Browser, shop: Shop) -> None:
     """A file that this page made is left, and then its server ends: the text is there, and asked about on leaving."""
     shop.run("apply", "--yes")

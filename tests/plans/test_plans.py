@@ -110,6 +110,9 @@ def planned(case: Path) -> Plan:
     finished = {job for sweep in sweeps.values() for job in sweep.succeeded}
     sweeps = {name: adopting(sweep, sweeps, told["sweeps"][name].get("adopts")) for name, sweep in sweeps.items()}
     code = {sweep.applied.recipe.code for sweep in sweeps.values() if sweep.applied}
+    failed = {job for sweep in sweeps.values() for job in sweep.failed}
+    if before := told.get("failed_before"):
+        failed |= {job for job, values in desired.table.rows() if parse_condition(before, values).holds(values)}
     observed = ObservedProject(
         sweeps,
         finished,
@@ -117,6 +120,7 @@ def planned(case: Path) -> Plan:
         told.get("agents", {}),
         store="5t0re",
         at=told.get("at", 0.0),
+        failed={desired.name: failed},
         recipes=[earlier(name, sweep, told["sweeps"][name]) for name, sweep in sweeps.items()],
     )
     return compute_plan([desired], observed, told.get("keep_stale", ()))

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from monkey.errors import JobFailed
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.shipment import Piece
-from monkey.spec.job.recipe import JobResources
 from monkey.spec.job.stop_when import StopEvidence
 from monkey_agent.checkpoints.checkpoint_saver import ship_nothing
-from monkey_agent.ports import Attempt, AttemptEnd, AttemptOutcome, LiveAttempt, Slot, SlotGrant
+from monkey_agent.ports import Attempt, AttemptEnd, AttemptOutcome, LiveAttempt, SlotGrant
 
 if TYPE_CHECKING:
     from tests.simulation.net import Host
@@ -48,8 +47,9 @@ class Execution:
         #: When it saves a checkpoint: seconds before its end.
         own = random.Random(f"{attempt.job} {attempt.k}")
         self.saves = own.uniform(0, self.left) if own.random() < 0.5 else None
+        self.world.pilots.size(self)
         self.met = self._meets() if self.world.weather.flaky else None
-        self._since = 0.0
+        self._since = self.ran = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def _meets(self) -> StopEvidence | None:
@@ -88,13 +88,14 @@ class Execution:
             self._timer.cancel()
             self._timer = None
             self.left -= self.world.loop.time() - self._since
+            self.ran += self.world.loop.time() - self._since
             self._save()
 
     def _save(self) -> None:
         """Have a checkpoint in the store, if it came so far: nobody waits for it, and no answer decides anything."""
         if self.saves is not None and self.left <= self.saves and not self.world.away(self.world.loop.time()):
             self.saves = None
-            self.world.state.write(KEYS.checkpoint(self.attempt.job, self.attempt.k, 1), b"{}")
+            self.world.pilots.save(self)
 
     def _finish(self) -> None:
         failed = self.verdict is AttemptEnd.FAILED
@@ -119,7 +120,7 @@ class Execution:
     def end(self, outcome: AttemptOutcome) -> None:
         if self.outcome is None:
             self._halt()
-            self.outcome = outcome
+            self.outcome = self.world.pilots.measure(self, outcome)
             self.body.executions.pop(self, None)
             self.over.set()
 
@@ -163,6 +164,9 @@ class Execution:
     def leave(self, *, recorded: bool) -> None:
         assert self.outcome is not None, "left before it ended"
         self.body.host.exits.pop(self.attempt.job, None)
+
+    async def keep_files(self) -> None:
+        """Nothing rode in its end."""
 
     @property
     def merged(self) -> bool:
@@ -272,23 +276,3 @@ class Body:
             self._alarm.cancel()
         for execution in list(self.executions):
             execution.end(AttemptOutcome(AttemptEnd.LOST, "killed"))
-
-
-class Slots:
-    """So many jobs at a time."""
-
-    def __init__(self, count: int) -> None:
-        self.count = self.left = count
-        self.lacking = ""
-
-    def take(self, resources: JobResources) -> Slot | None:
-        if self.left == 0:
-            return None
-        self.left -= 1
-        return Slot(1, (), 0)
-
-    def give(self, slot: Slot) -> None:
-        self.left += 1
-
-    def fits(self, resources: JobResources) -> bool:
-        return resources.gpus == 0

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from tests.simulation.mutant import Mutant
 from tests.simulation.mutants import ECONOMY, SAFETY
 from tests.simulation.result import Result
 from tests.simulation.story import play
-from tests.simulation.world import Mutant, Weather
+from tests.simulation.world import Weather
 
 
 @dataclass

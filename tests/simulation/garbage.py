@@ -41,6 +41,7 @@ def leave_litter(world: World) -> None:
     litter |= {f"{KEYS.sweep_log('c')}{n:08d}": b"{" for n in range(2, 6)}
     litter |= {f"{KEYS.sweep_log('d')}00000001": b'{"kind":"revision"}', KEYS.marker("f", "d", 1): b"{}"}
     litter |= {KEYS.segment("f/x/b0", 1): b"{", f"{KEYS.agents}f/x/b0/notes": b"?", KEYS.marker("f", "c", 1): b"{}"}
+    litter[KEYS.roster] = junk
     litter[KEYS.segment("f/x/b0", 2)] = b'{"jobs":"' + b"0" * 16 + RAGGED
     for key, data in litter.items():
         world.state.write(key, data)

@@ -9,18 +9,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from monkey.protocol.notices.sweep_notices import Notice
+from monkey.spec.job.lease_length import LEASE, LONGEST_LEASE
 from monkey_agent.notifications.undelivered_notice import UndeliveredNotice
+from monkey_agent.pilot_time import PilotTime
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
 from tests.signing import ANYBODY
-from tests.simulation.body import Body, Slots
+from tests.simulation.body import Body
+from tests.simulation.machine_slots import Slots
 from tests.simulation.net import Host, Net
 from tests.simulation.recording import RecordingBody
 
 if TYPE_CHECKING:
     from monkey.protocol.sweeps.sweep_state import SweepState
     from monkey.spec.project.notify_channel import NotifyChannel
-    from tests.simulation.world import Mutant, World
+    from tests.simulation.mutant import Mutant
+    from tests.simulation.world import World
 
 
 def _never_extended(state: SweepState) -> SweepState:
@@ -36,7 +40,8 @@ class Life:
         self.body = (RecordingBody if world.weather.records else Body)(world, host)
         self.body.supervised = not mutant.unsupervised
         before = frozenset(host.lives)
-        identity = AgentIdentity("p", "f", host.name, f"b{world.lives}", before, idle_timeout=None)
+        time, boot = self._draw_time(), f"b{world.lives}"
+        identity = AgentIdentity("p", "f", host.name, boot, before, None, *time, lease=self._draw_lease(boot))
         host.lives.append(identity.agent)
         rng = random.Random(world.random.random())
         self.slots = Slots(world.random.randint(1, 3))
@@ -44,8 +49,14 @@ class Life:
         self.agent = AgentDaemon(net, identity, signers, host, self.body, self.slots, rng, mutant.parts)
         self.agent.heart.journal.limit = 4
         self.agent.observer.reads = world.random.choice([0, 1, 16])
+        self.agent.observer.crowd = world.crowd
         self.body.on_exit = self._exited
         self.agent.notifier.deliver = self._deliver
+        world.pilots.raised(self)
+        if mutant.endless:
+            self.agent.attempts._time = PilotTime(host, host.wall() + 1e6)
+        if mutant.untimely:
+            self.agent.dispatcher._time = self.agent.picker._time = PilotTime(host)
         if mutant.deaf:
             self.agent.queue.job_met = lambda candidates, job, met: None
         if mutant.timeless:
@@ -56,6 +67,16 @@ class Life:
             queue = self.agent.queue
             queue._choose_sweeps = lambda: {name: queue._queue.find_open(name) for name in queue._queue.sweeps}
         self.main = world.loop.create_task(self._run())
+
+    def _draw_time(self) -> tuple[float, float | None]:
+        whole = self.world.pilots.whole
+        return (float("inf"), None) if whole is None else (self.host.wall() + whole, whole)
+
+    def _draw_lease(self, boot: str) -> float:
+        if not self.world.leases:
+            return LEASE
+        leases, whole = [LEASE, 120.0, 300.0, LONGEST_LEASE], self.world.pilots.whole or float("inf")
+        return random.Random(f"lease {self.world.seed} {boot}").choice([each for each in leases if each <= whole / 2])
 
     @property
     def busy(self) -> bool:

@@ -10,11 +10,11 @@ from monkey.errors import KeyMissing, StoreError, StoreUnavailable
 from monkey.protocol.claims import Claims, HeldClaim
 from monkey.protocol.entries import Claim, EndEntry, TornEntry
 from monkey.protocol.heartbeat import HeartbeatWriter
-from monkey.protocol.observer import HeartbeatObserver
+from monkey.protocol.liveness.observer import HeartbeatObserver
 from monkey.store.create import Lost, Won
 from monkey.store.store_port import Store
 from monkey_agent.scheduling.agent_identity import ProtocolParts
-from tests.simulation.world import Mutant
+from tests.simulation.mutant import Mutant
 
 
 async def naive(store: Store, key: str, data: bytes, unknown: Won | Lost, **_: Any) -> Won | Lost:
@@ -86,6 +86,20 @@ class NoGapReset(HeartbeatObserver):
         await super().look()
 
 
+class Selfish(HeartbeatObserver):
+    """Judges all others by its own lease."""
+
+    def judge_lease(self, claim: Claim | TornEntry) -> float:
+        return self.lease
+
+
+class Exaggerating(HeartbeatObserver):
+    """Writes a roster that has all heartbeats stand still for longer than they did."""
+
+    def _tell_silence(self) -> dict[str, tuple[int, float]]:
+        return {agent: (seq, ago + 100) for agent, (seq, ago) in super()._tell_silence().items()}
+
+
 class ResumeUnasked(Claims):
     """Goes on after a gap without asking."""
 
@@ -128,6 +142,8 @@ SAFETY = {
     "hasty": Mutant(ProtocolParts(observer=Hasty)),
     "unconfirmed": Mutant(ProtocolParts(observer=Unconfirmed)),
     "everybody_is_my_predecessor": Mutant(ProtocolParts(observer=EverybodyIsMyPredecessor)),
+    "selfish": Mutant(ProtocolParts(observer=Selfish)),
+    "exaggerating": Mutant(ProtocolParts(observer=Exaggerating)),
     "resume_unasked": Mutant(ProtocolParts(claims=ResumeUnasked)),
     "permit_unasked": Mutant(ProtocolParts(claims=PermitUnasked)),
     "end_anything": Mutant(ProtocolParts(claims=EndAnything)),
@@ -139,27 +155,35 @@ SAFETY = {
     "bygone": Mutant(bygone=True, patience=5_000),
     "credulous": Mutant(credulous=True, patience=5_000),
     "obedient": Mutant(obedient=True),
+    "endless": Mutant(endless=True, patience=10_000),
+    "blind": Mutant(blind=True),
+    "untimely": Mutant(untimely=True),
 }
 #: Seeds that caught one when all were tried: they are tried first, since the protocol rarely changes.
 CAUGHT = {
+    "selfish": 49,
+    "exaggerating": 27,
     "no_fence": 446,
     "no_supervisor": 446,
-    "no_epoch": 310,
-    "no_sequence": 39,
-    "hasty": 24,
+    "no_epoch": 513,
+    "no_sequence": 2,
+    "hasty": 36,
     "unconfirmed": 26,
     "everybody_is_my_predecessor": 1,
-    "resume_unasked": 40,
-    "permit_unasked": 446,
+    "resume_unasked": 90,
+    "permit_unasked": 127,
     "end_anything": 26,
-    "deaf": 5,
-    "timeless": 51,
+    "deaf": 4,
+    "timeless": 147,
     "bygone": 30,
     "credulous": 35,
-    "obedient": 98,
+    "obedient": 0,
+    "endless": 2,
+    "blind": 17,
+    "untimely": 7,
     "unknown_is_won": 1,
     "no_evidence": 1,
-    "end_overwrites": 51,
+    "end_overwrites": 25,
     "no_gap_reset": 26,
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monkey.errors import KeyMissing, StoreUnavailable
+from monkey.store.format import VERSION
 from monkey.store.store_port import ListedObject
 from monkey_agent.ports import AttemptOutcome
 
@@ -62,7 +63,7 @@ class Host:
 class Net:
     """A store as one agent sees it."""
 
-    url, id = "memory://simulated", ""
+    url, id, layout = "memory://simulated", "", VERSION
 
     def __init__(self, world: World, host: Host, *, kind: bool = False) -> None:
         """`kind`: no faults on this way (for whoever checks, not for whoever works)."""
@@ -77,6 +78,7 @@ class Net:
         return await self._pass(lambda: self.world.create(key, data), creates=True)
 
     async def put(self, key: str, data: bytes) -> None:
+        self.counts["roster"] += key.endswith("/roster")
         await self._pass(lambda: self.world.write(key, data))
 
     async def get(self, key: str) -> bytes:
@@ -84,6 +86,9 @@ class Net:
         if found is None:
             raise KeyMissing(key)
         return found[0]
+
+    async def get_newest(self, key: str) -> bytes:
+        return await self.get(key)
 
     async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
         fresh = await self._pass(lambda: self.world.listing(prefix, after))

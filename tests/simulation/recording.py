@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from monkey.errors import KeyMissing, StoreError
 from monkey.metrics.history_summary import summarize_history
 from monkey.metrics.summary import MetricSummary, merge_summaries
+from monkey.protocol.record.end_files import EndFiles, may_have_files
 from monkey.protocol.record.history_parts import HistoryPart, parse_parts, restore_history
 from monkey.protocol.record.shipment import METRICS, Piece
 from monkey_agent.checkpoints.remote_checkpoints import parse_spots
-from monkey_agent.ports import Attempt, AttemptOutcome, SlotGrant
+from monkey_agent.ports import Attempt, AttemptEnd, AttemptOutcome, SlotGrant
 from tests.simulation.body import KEYS, Body, Execution
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Written:
     begun: Saved
     data: bytes = b""
     first: int | None = None
+    #: Does a checkpoint stand on it, or will it?
+    saved: bool = False
     stepped: tuple[float, ...] = ()
     free: tuple[float, ...] = ()
 
@@ -91,8 +94,9 @@ class RecordingExecution(Execution):
         super()._halt()
 
     def _save_step(self) -> None:
-        if self.active:
+        if self.active and int(self.attempt.job, 16) % 3:
             self.advance()
+            self.written.saved = True
             self.recorder.spawn(self.recorder.publish(self.written.save(self.step), self.attempt))
 
     async def wait(self) -> AttemptOutcome:
@@ -100,6 +104,17 @@ class RecordingExecution(Execution):
         if self.begun:
             return await self.recorder.conclude(self.written, outcome)
         return outcome
+
+    async def keep_files(self) -> None:
+        if not self.world.mutant.unkept:
+            await self.recorder.upload(self.written)
+        self.world.counts["files kept for no end"] += 1
+
+    def leave(self, *, recorded: bool) -> None:
+        super().leave(recorded=recorded)
+        if self.begun:
+            self.world.logged[self.attempt.job, self.attempt.k] = self.written.data
+        self.body.host.disk.pop(self.attempt.job, None)
 
 
 class RecordingBody(Body):
@@ -122,7 +137,9 @@ class RecordingBody(Body):
         super().kill()
 
     def make(self, attempt: Attempt) -> Execution:
-        return RecordingExecution(self, attempt, self.host.disk[attempt.job])
+        written = self.host.disk[attempt.job]
+        written.attempt = attempt  # one that exited in an earlier life leaves its files under the newest claim
+        return RecordingExecution(self, attempt, written)
 
     async def start(self, attempt: Attempt, turn: Callable[[], Awaitable[SlotGrant | None]]) -> Any:
         k, outcome = self.host.exits.get(attempt.job, (0, None))
@@ -134,8 +151,12 @@ class RecordingBody(Body):
     async def _upload_left(self, job: str) -> None:
         """Do what `AbandonedAttempts` does."""
         if left := self.host.disk.get(job):
-            await self.net.put(f"{KEYS.out(job, left.attempt.k)}{METRICS}0.jsonl", left.data)
+            await self.upload(left)
             self.host.disk.pop(job, None)
+
+    async def upload(self, written: Written) -> None:
+        """Make an object of what an attempt logged."""
+        await self.net.put(f"{KEYS.out(written.attempt.job, written.attempt.k)}{METRICS}0.jsonl", written.data)
 
     async def _restore(self, attempt: Attempt) -> Saved:
         prefix = KEYS.checkpoints(attempt.job)
@@ -163,10 +184,14 @@ class RecordingBody(Body):
             own = MetricSummary()
             own.feed(written.data)
             summary = merge_summaries(summarize_history(parts, Path(place), own.first_step), own.finish())
-        await self.net.put(f"{KEYS.out(attempt.job, attempt.k)}{METRICS}0.jsonl", written.data)
-        self.host.disk.pop(attempt.job, None)
+        files = None
+        if may_have_files(self.net) and outcome.ending is not AttemptEnd.LOST and not written.saved:
+            self.world.counts["files ride in an end"] += 1
+            files = EndFiles(log=b"\xff", metrics={"0.jsonl": written.data})
+        else:
+            await self.upload(written)
         self._check(written, summary)
-        return replace(outcome, summary={**summary, **outcome.summary}, history=parts)
+        return replace(outcome, summary={**summary, **outcome.summary}, history=parts, files=files)
 
     def _check(self, written: Written, summary: dict[str, dict[str, Any]]) -> None:
         """Hold the record against what the attempts noted."""
@@ -188,3 +213,13 @@ class RecordingBody(Body):
                 execution.taken, most = at + len(data), most - len(data)
                 if data:
                     yield Piece(execution.attempt.job, execution.attempt.k, f"{METRICS}0.jsonl", at, data)
+
+
+async def check_logged(world: World, net: Net) -> None:
+    """Hold what readers find of each attempt against what it logged, wherever that lies."""
+    for (job, k), data in world.logged.items():
+        with tempfile.TemporaryDirectory() as place:
+            await restore_history(net, KEYS, job, [HistoryPart(k, "f/nobody/b", {})], Path(place))
+            found = {path.name: path.read_bytes() for path in Path(place, str(k)).iterdir()}  # noqa: ASYNC240
+            if data and found != {"0.jsonl": data}:
+                world.violations["what an attempt logged is not found"] += 1

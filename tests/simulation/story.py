@@ -23,10 +23,12 @@ from monkey.spec.project.notify_channel import NotifyChannel
 from tests.signing import SIGNERS
 from tests.simulation.body import KEYS, job_id
 from tests.simulation.garbage import Garbage, leave_litter
+from tests.simulation.mutant import Mutant
 from tests.simulation.net import Host, Net
+from tests.simulation.recording import check_logged
 from tests.simulation.result import Result
 from tests.simulation.terms import Terms
-from tests.simulation.world import Mutant, Weather, World
+from tests.simulation.world import Weather, World
 
 #: Seconds by which people extend a sweep in the end: more than any run lasts.
 ENOUGH_TIME = 60_000.0
@@ -34,7 +36,6 @@ ENOUGH_TIME = 60_000.0
 OBEY = 400.0
 #: Seconds within which somebody is told of an end, whoever was killed at it.
 TELLING = 600
-
 
 #: Conditions that sweeps have, or none: jobs are ended alone, or with their sweep, sooner or later.
 NAN = StopRule("loss", kind="nan")
@@ -68,7 +69,7 @@ class Story:
         self.terms, self.garbage = Terms(self.world, self.net), Garbage(self.world)
         self.reader = SnapshotReader(self.net, KEYS, SIGNERS, host.wall)
 
-    def _settings(self) -> SweepSettings:
+    def _settings(self, timeout: float | None) -> SweepSettings:
         rnd = self.random
         return SweepSettings(
             max_retries=rnd.randint(0, 2),
@@ -80,6 +81,7 @@ class Story:
             stop_when=self._rules(),
             notify=[NotifyChannel("webhook", "HOOK")] if self.world.weather.notify else [],
             expires=self.terms.draw(),
+            timeout=timeout,
         )
 
     def _rules(self) -> list[StopRule]:
@@ -128,8 +130,8 @@ class Story:
 
     async def live(self) -> None:
         world = self.world
-        await self.apply(revision("a", range(6), self._settings()))
-        await self.apply(revision("b", range(3, 9), self._settings()))
+        await self.apply(revision("a", range(6), self._settings(world.pilots.timeouts["a"])))
+        await self.apply(revision("b", range(3, 9), self._settings(world.pilots.timeouts["b"])))
         await self._litter()
         world.raise_machines()
         watch = world.loop.create_task(self._watch())
@@ -257,6 +259,7 @@ class Story:
             self._check(job_id(n), known)
         for name in self.sweeps:
             self.world.endings.check(name)
+        await check_logged(self.world, self.net)
 
     def _untold(self) -> list[str]:
         """Return the sweeps that came to their end without anybody being told."""

@@ -18,10 +18,11 @@ from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.attempts import AttemptListener
 from tests.simulation.body import KEYS, Execution, job_id
 from tests.simulation.life import Life
+from tests.simulation.mutant import Mutant
 from tests.simulation.net import Host
 from tests.simulation.story import Story, revision
 from tests.simulation.test_protocol import QUIET
-from tests.simulation.world import Mutant, Weather, World
+from tests.simulation.world import Weather, World
 
 JOBS = range(20, 26)
 ODD = job_id(22)
@@ -132,7 +133,7 @@ def test_what_cannot_be_told_or_shipped_harms_no_job() -> None:
 
     def prepare(life: Life) -> None:
         life.body.take_unshipped = refuse
-        life.agent.more_vitals = tell
+        life.agent.beats.more_vitals = tell
 
     world, said = live(prepare)
     assert ends(world) == {job_id(n): ClaimEnd.SUCCEEDED for n in JOBS}

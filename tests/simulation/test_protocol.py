@@ -20,10 +20,10 @@ from tests.simulation.world import Weather
 ENOUGH = 2_000
 
 #: Seeds that showed a fault once: 1194, a goal that a job reached for another sweep after it had failed for this one.
-FOUND = (1194,)
+FOUND = (1194, 9583)
 
 #: Seeds that take every branch between them, of the hundreds that it took in their order: measuring makes them slow.
-ALL_BRANCHES = (13, 44, 12, 18, 288, 295, 30, 296, 4, 310, 26, 34, 14, 21, 28, 35, 58, 74, 287)
+ALL_BRANCHES = (13, 44, 12, 18, 22, 288, 295, 30, 296, 4, 310, 26, 34, 14, 21, 28, 35, 58, 74, 287, 77, 27, 16, 49)
 
 #: A campaign that did not see each of these has not tested what it says.
 MUST_SEE = (
@@ -49,9 +49,11 @@ MUST_SEE = (
     "given up while it was prepared",
     "exit of an earlier life",
     "nonfinite seen",
+    "roster",
     "takeover",
     "takeover on the same machine",
     "takeover of one that got on",
+    "takeover after a long lease",
     "handover",
     "revision",
     "retry",
@@ -72,6 +74,9 @@ MUST_SEE = (
     "entry of a stranger",
     "stop forged",
     "hint forged",
+    "ended with its pilot's time",
+    "cut off",
+    "got on between two pilots",
 )
 
 
@@ -83,6 +88,7 @@ QUIET: dict[str, Any] = {
     "pauses": False,
     "flaky": False,
     "expires": False,
+    "pilots": False,
     "jobs": (100, 300),
 }
 
@@ -119,6 +125,15 @@ def test_a_few_seeds_break_nothing_and_replay(whole: bool) -> None:
     elsewhere = list(results(seeds))
     assert elsewhere == [play(seed) for seed in seeds]
     assert not any(result.violations for result in elsewhere)
+
+
+@pytest.mark.slow
+def test_nothing_breaks_the_protocol_where_one_agent_lists_for_all(seeds: range, shown: object) -> None:
+    total = campaign(range(seeds.start, seeds.start + max(1, len(seeds) // 4)), None, Weather(crowd=True))
+    assert callable(shown)
+    shown("roster", total)
+    assert not total.bad, total.report()
+    assert total.counts["roster"]
 
 
 @pytest.mark.slow
@@ -195,6 +210,8 @@ SPELLING = (
     "layout.py",
     "revision_shape.py",
     "entry_shape.py",
+    "end_files.py",
+    "end_files_reading.py",
     "history_parts.py",
     "shipment.py",
     "shipment_reading.py",
@@ -205,7 +222,8 @@ SPELLING = (
 LOOKING = (
     *("total_seconds", "locate_output", "ship", "view", "list_revisions", "_bound"),
     *("is_foreign", "_refresh_signers", "tally", "with_revision", "_check_revision", "_read_seen"),
-    *("find_host", "find_agent", "find_success"),
+    *("find_host", "find_agent", "find_success", "find_failed", "compute_round", "longest_lease"),
+    *("at_seconds", "count_ended"),
     *("append_stop", "apply_stop"),
 )
 

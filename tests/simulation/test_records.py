@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulation.mutant import Mutant
 from tests.simulation.story import play
-from tests.simulation.world import Mutant, Weather
+from tests.simulation.world import Weather
 
 RECORDS = Weather(records=True, jobs=(5, 200), pause_every=150)
 #: Runs of a quick test.
@@ -22,4 +23,8 @@ def test_no_value_of_a_kept_history_is_missing_from_a_record(seeds: range, reque
 
 
 def test_a_checkpoint_that_is_ahead_of_what_was_logged_is_noticed() -> None:
-    assert any(play(seed, RECORDS, Mutant(unshipped=True)).violations for seed in range(3))
+    assert any(play(seed, RECORDS, Mutant(unshipped=True)).violations for seed in (4, 2, 0))
+
+
+def test_files_that_are_lost_with_an_end_that_nobody_wrote_are_noticed() -> None:
+    assert any(play(seed, RECORDS, Mutant(unkept=True)).violations for seed in (12, 210, 253))

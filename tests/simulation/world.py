@@ -7,20 +7,24 @@ import contextlib
 import random
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry, decode_entry
 from monkey.protocol.entry_log import EntryLog, has_own_checkpoint
+from monkey.protocol.wakeup import MANY
+from monkey.spec.job.lease_length import LEASE
 from monkey.store.memory import MemoryState
 from monkey.store.store_port import ListedObject
-from monkey_agent.scheduling.agent_identity import ProtocolParts
 from tests.signing import SIGNERS
 from tests.simulation.body import KEYS, Execution
 from tests.simulation.endings import Endings
 from tests.simulation.life import Life
 from tests.simulation.loop import VirtualLoop
+from tests.simulation.mutant import Mutant
 from tests.simulation.net import Host
+from tests.simulation.pilots import Pilots
 
 
 @dataclass
@@ -48,32 +52,10 @@ class Weather:
     expires: bool = True
     #: Do jobs log, and continue from checkpoints?
     records: bool = False
-
-
-@dataclass
-class Mutant:
-    """Behaviours that break the protocol, switched on by a test."""
-
-    parts: ProtocolParts = field(default_factory=ProtocolParts)
-    #: An end entry replaces what is there.
-    end_overwrites: bool = False
-    #: No supervisor freezes jobs at the deadline.
-    unsupervised: bool = False
-    #: How attempts exited is forgotten when the agent is killed.
-    forgetful: bool = False
-    #: Checkpoints are published before what was logged.
-    unshipped: bool = False
-    #: Nobody acts on a sweep that reached its goal.
-    deaf: bool = False
-    #: Sweeps that expire are worked on all the same; or never again, however often they are extended.
-    timeless: bool = False
-    bygone: bool = False
-    #: A hint that nothing is left is believed.
-    credulous: bool = False
-    #: Entries count whoever signed them, and for whatever place.
-    obedient: bool = False
-    #: Seconds of virtual time after which a run that has not ended never will.
-    patience: float = 30_000
+    #: May the time of machines end? Do few agents share a roster, as in a large fleet? Do agents' leases differ?
+    pilots: bool = True
+    crowd: bool = False
+    leases: bool = False
 
 
 class World:
@@ -82,10 +64,8 @@ class World:
     def __init__(self, seed: int, weather: Weather | None = None, mutant: Mutant | None = None) -> None:
         self.weather, self.mutant = weather or Weather(), mutant or Mutant()
         self.seed, self.random = seed, random.Random(seed)
-        self.loop = VirtualLoop()
-        self.state = MemoryState()
-        self.counts: Counter[str] = Counter()
-        self.violations: Counter[str] = Counter()
+        self.loop, self.state = VirtualLoop(), MemoryState()
+        self.counts, self.violations = Counter[str](), Counter[str]()
         self.executions: Counter[str] = Counter()
         self.active: defaultdict[str, list[Execution]] = defaultdict(list)
         self.caps: dict[str, int] = {}
@@ -96,15 +76,21 @@ class World:
         self.killed_slots = 0
         self.finished: float | None = None
         self.signers = SIGNERS
+        #: What attempts logged that were given up in order: by job, and position of the claim.
+        self.logged: dict[tuple[str, int], bytes] = {}
         #: Keys of entries that a forger wrote.
         self.forged: set[str] = set()
-        self.endings = Endings(self)
+        self.endings, self.pilots = Endings(self), Pilots(self)
         #: What people were told: by sweep, and by event.
-        self.told: Counter[str] = Counter()
-        self.told_events: Counter[str] = Counter()
-        self.poll = self.random.choice([2.0, 7.0, 15.0, 15.0])
+        self.told, self.told_events = Counter[str](), Counter[str]()
+        #: Number of living agents above which they share a roster. The seeds without one stay what they are.
+        self.crowd = 0 if self.weather.crowd or seed % 11 == 5 else MANY
+        self.poll = max(self.random.choice([2.0, 7.0, 15.0, 15.0]), 0.0 if self.crowd else 15.0)
+        #: In one seed of ten agents' leases differ. Their jobs last: what is over cannot be taken over too soon.
+        self.leases = self.weather.leases or seed % 10 == 9
         # Short jobs are claimed ahead; those that are over in a moment stand in line, if the store is as quick.
-        self.jobs = self.weather.jobs or self.random.choice([(1, 120), (1, 120), (0.5, 9), (0.01, 0.09)])
+        lasting = [(100.0, 600.0)] if self.leases else [(1, 120), (1, 120), (0.5, 9), (0.01, 0.09)]
+        self.jobs = self.weather.jobs or self.random.choice(lasting)
         self.quick = self.jobs[1] < 0.1
         self.latency = (0.0001, 0.002) if self.quick else (0.01, 0.3)
         rate = self.weather.fault_rate
@@ -142,18 +128,14 @@ class World:
             self._written(key, data)
 
     def listing(self, prefix: str, after: str) -> list[ListedObject]:
-        keys, objects, items = self.state.keys, self.state.objects, []
-        for at in range(max(bisect_left(keys, prefix), bisect_right(keys, after)), len(keys)):
-            key = keys[at]
-            if not key.startswith(prefix):
-                break
-            items.append(ListedObject(key, len(objects[key][0]), str(objects[key][1])))
-        return items
+        keys, objects = self.state.keys, self.state.objects
+        places = range(max(bisect_left(keys, prefix), bisect_right(keys, after)), len(keys))
+        found = takewhile(lambda key: key.startswith(prefix), map(keys.__getitem__, places))
+        return [ListedObject(key, len(objects[key][0]), str(objects[key][1])) for key in found]
 
     def log(self, base: str) -> EntryLog:
         log = EntryLog(base)
-        while log.key(log.head + 1) in self.state.objects:
-            key = log.key(log.head + 1)
+        while (key := log.key(log.head + 1)) in self.state.objects:
             log.entries.append(decode_entry(key, self.state.objects[key][0]))
         return log
 
@@ -165,10 +147,13 @@ class World:
         log = self.log(KEYS.job_log(job))
         if not isinstance(entry, Claim):
             self.endings.ended(job, entry, log.head)
+            self.pilots.ended(job, entry, log)
             return
         self.endings.claimed(job, entry, log)
+        self.pilots.claimed(job, entry, log)
         before = log.entries[-2] if log.head > 1 else None
         if isinstance(before, Claim) and not entry.continues:
+            self.counts["takeover after a long lease"] += before.lease > LEASE
             same = before.agent.rpartition("/")[0] == entry.agent.rpartition("/")[0]
             self.counts["takeover on the same machine" if same else "takeover"] += 1
             self.counts["takeover of one that got on"] += has_own_checkpoint(log, log.head)
@@ -217,8 +202,7 @@ class World:
     # -- machines -----------------------------------------------------------------------------------------------------
 
     def raise_machines(self) -> None:
-        count = self.weather.agents or self.random.randint(2, 4)
-        for i in range(count):
+        for i in range(self.weather.agents or self.random.randint(2, 4)):
             host = Host(self, f"h{i}")
             self.hosts.append(host)
             self.loop.create_task(self._keep(host))
@@ -288,5 +272,5 @@ class World:
             for task in asyncio.all_tasks(self.loop):
                 task.cancel()
             with contextlib.suppress(Exception):
-                self.loop.run_until_complete(asyncio.sleep(0))
+                self.loop.run_until_complete(asyncio.sleep(0.01))
             self.loop.close()

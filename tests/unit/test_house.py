@@ -37,7 +37,9 @@ def modules_after(code: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("module", ["ssh.fleet", "aws.fleet", "gcp.fleet", "unlisted_fleets"])
+@pytest.mark.parametrize(
+    "module", ["ssh.fleet", "slurm.fleet", "kubernetes.fleet", "aws.fleet", "gcp.fleet", "unlisted_fleets"]
+)
 def test_a_fleet_is_opened_without_pulumi(module: str) -> None:
     loaded = modules_after(f"import monkey_stacks.{module}")
     assert not loaded & {"pulumi", "pulumi_aws", "pulumi_gcp", "boto3", "google"}
@@ -137,11 +139,11 @@ def test_ci_requires_all_that_tests_ask_for() -> None:
         node.args[0].value
         for path in TESTS
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "require"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("require", "pytest.mark.needs")
         if node.args and isinstance(node.args[0], ast.Constant)
     }
-    [required] = re.findall(r"^export MONKEY_REQUIRE=(.*)$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
-    assert asked <= set(required.split(","))
+    required = re.findall(r"^(?:libraries|export MONKEY_REQUIRE)=(.*)$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    assert asked <= set(",".join(required).split(","))
 
 
 def test_digits_are_the_ones_that_their_notice_describes() -> None:

@@ -31,6 +31,7 @@ PAGES = sorted(
 VERB = {verb for verbs in VERBS.values() for verb in verbs}
 
 REFRESH = "import sys, usage; sys.stdout.write(usage.refreshed(sys.stdin.read()))"
+KEEP = "import sys, usage; sys.stdout.write(usage.BLOCK.sub('', sys.stdin.read()))"
 FENCE = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -43,6 +44,18 @@ def blocks(path: Path) -> Iterator[tuple[str, str, str]]:
     """Yield (language, the rest of the opening line, text) of every fenced block."""
     for indent, language, rest, text in FENCE.findall(path.read_text()):
         yield language, rest.strip(), "".join(line.removeprefix(indent) for line in text.splitlines(keepends=True))
+
+
+def find_open_fences(text: str) -> list[int]:
+    """Return the lines of fences that are not closed: another with a language follows, or the page ends."""
+    lost, opened = [], 0
+    for at, line in enumerate(text.splitlines(), 1):
+        fence = re.match(r" *```(.*)", line)
+        if fence and fence[1] and opened:
+            lost.append(opened)
+        if fence:
+            opened = 0 if opened and not fence[1] else at
+    return lost + ([opened] if opened else [])
 
 
 def prose(path: Path) -> str:
@@ -61,6 +74,27 @@ def quick_start() -> list[str]:
     """Return the README's one-line commands, in order."""
     section = README.read_text().split("\n## Quick start\n")[1].split("\n## ")[0]
     return [text.strip() for _, _, _, text in FENCE.findall(section)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_fences_are_closed(page: Path) -> None:
+    assert not find_open_fences(page.read_text()), "lines of fences that nothing closes, or that close nothing"
+
+
+def test_a_fence_that_is_lost_is_found_wherever_it_was() -> None:
+    lines = (ROOT / "docs/commands.md").read_text().splitlines()
+    fences = [at for at, line in enumerate(lines) if line.startswith("```")]
+    assert fences
+    for at in fences:
+        assert find_open_fences("\n".join([*lines[:at], *lines[at + 1 :]])), f"line {at + 1}"
+
+
+def test_usage_leaves_a_block_without_an_end_as_it_is() -> None:
+    """A block of which the last fence was lost took the next verb's heading with it."""
+    lost = "```text\nUsage: monkey info [OPTIONS]\n\n## monkey logs\n\n"
+    text = f"{lost}```text\nUsage: monkey logs [OPTIONS]\n```\n"
+    done = subprocess.run([sys.executable, "-c", KEEP], cwd=ROOT / "docs", input=text, capture_output=True, text=True)
+    assert done.stdout == f"{lost}\n", done.stderr
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)

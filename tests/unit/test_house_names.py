@@ -22,7 +22,7 @@ INNER_IMPORTS = 80
 #: Folders whose files play the same parts: the backends of a port.
 BACKENDS = (
     ("monkey.store.bucket", "monkey.store.directory", "monkey.store.sftp"),
-    ("monkey_stacks.aws", "monkey_stacks.gcp", "monkey_stacks.ssh"),
+    ("monkey_stacks.aws", "monkey_stacks.gcp", "monkey_stacks.kubernetes", "monkey_stacks.slurm", "monkey_stacks.ssh"),
 )
 #: Names that say it all where others call it: a program's entry, and the face that training scripts see.
 WHOLE = {"main", "log", "params", "output_dir", "checkpoint_dir"}
@@ -37,7 +37,7 @@ _WORDS = """
     note number observe open pack parse pause place plan prefetch prepare preview print probe publish push
     put quote rank read recall receive record recount reduce refresh refuse remake remove renew replace report
     rescue resize resolve restore resume retire retry revoke round run save say scan schedule seal select send
-    serialize serve set ship shorten show sign sort spell split stamp stand start stop strip suggest sum
+    serialize serve set ship shorten show sign sort spell split stamp stand start stop strip submit suggest sum
     summarize survey tabulate take tally trace translate trim try unpack upload verify wait wake walk warn watch write
 """
 VERBS = set(_WORDS.split())

@@ -26,6 +26,8 @@ PROVIDERS = {
     "ssh": "{type: ssh, hosts: ['localhost:1']}",
     "aws": "{type: aws, region: eu-west-1, instance_type: m5.large, image: ami-0123456789abcdef0, max_instances: 1}",
     "gcp": "{type: gcp, gcp_project: my-project-1, region: europe-west4, machine_type: e2-medium, max_instances: 1}",
+    "slurm": "{type: slurm, time: 1h}",
+    "kubernetes": "{type: kubernetes, context: one, image: python}",
 }
 
 
@@ -102,6 +104,12 @@ def test_hosts_name_the_extra_on_a_base_install(tmp_path: Path, verb: str, code:
 def test_a_doctor_names_the_extra_of_a_cloud_on_a_base_install(tmp_path: Path, kind: str) -> None:
     said = said_without(modules_beyond_the_base(), with_provider(tmp_path, kind), "doctor")
     assert f"machines of type {kind} need what is not installed here" in said and f"[{kind}]" in said
+
+
+@pytest.mark.parametrize("kind", ["slurm", "kubernetes"])
+def test_a_doctor_names_the_extra_of_pilots_on_a_base_install(tmp_path: Path, kind: str) -> None:
+    said = said_without(modules_beyond_the_base(), with_provider(tmp_path, kind), "doctor")
+    assert "library packaging, which is not installed here" in said and f"[{kind}]" in said
 
 
 def test_a_base_install_lists_hosts(tmp_path: Path) -> None:

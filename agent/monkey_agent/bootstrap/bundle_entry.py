@@ -2,7 +2,9 @@
 
 Runs as `python -I -S BUNDLE DIRECTORY [--detach] [--patient]`; everything else is in the directory.
 `python -I -S BUNDLE --check URL` says whether this host can use a store; `--machine NAME` makes a machine of a cloud
-ready for its agent, with settings from standard input.
+ready for its agent, with settings from standard input. `--mounts FILE` mounts what its jobs need. `--pilot` runs an
+agent in an engine's allocation (`pilot_entry`), `--pilot-unfit` says why there is none, and `--agent` runs one by its
+own arguments.
 """
 
 from __future__ import annotations
@@ -35,11 +37,30 @@ def run_bundle(argv: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["--check"]:
         exit_now(check_store(words[1]))
-    if words[:1] == ["--machine"]:
-        from monkey_agent.bootstrap.machine_setup import prepare_machine
+    if words[:1] in (["--machine"], ["--mounts"]):
+        from monkey_agent.bootstrap import machine_mounts, machine_setup
 
-        prepare_machine(json.load(sys.stdin), words[1], Path(sys.argv[0]))
+        if words[0] == "--mounts":
+            machine_mounts.keep_mounting(Path(words[1]))
+        else:
+            machine_setup.prepare_machine(json.load(sys.stdin), words[1], Path(sys.argv[0]))
         return
+    if words[:1] == ["--pilot"]:
+        from monkey_agent.bootstrap.pilot_entry import serve_pilot
+
+        serve_pilot(words[1:])
+    if words[:1] == ["--pilot-unfit"]:
+        from monkey_agent.bootstrap.pilot_entry import report_unfit
+
+        report_unfit(words[1:])
+    arguments = words[1:] if words[:1] == ["--agent"] else _prepare_agent(words)
+    from monkey_agent.command_line import run_agent as live
+
+    live(arguments)
+
+
+def _prepare_agent(words: list[str]) -> list[str]:
+    """Make this the process of the agent of a directory, and return its arguments."""
     directory = Path(words[0])
     settings = json.loads((directory / SETTINGS).read_bytes())
     if "--detach" in words:
@@ -49,9 +70,7 @@ def run_bundle(argv: Sequence[str] | None = None) -> None:
     del os.environ[_READY]
     if "--patient" in words:
         asyncio.run(_await_store(settings["store"]))
-    from monkey_agent.command_line import run_agent as live
-
-    live([*settings["arguments"], "--state", str(directory)])
+    return [*settings["arguments"], "--state", str(directory)]
 
 
 def _begin_anew(directory: Path, settings: dict[str, Any], words: list[str]) -> None:

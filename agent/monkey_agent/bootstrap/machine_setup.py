@@ -23,20 +23,23 @@ from monkey.fleet.cloud.machine_paths import AGENT, BYE_FILES, CAUGHT, CODE, GOO
 from monkey.signing.entry_signers import load_agent_signers
 from monkey.signing.machine_list import check_signers, spell_signers_key
 from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS
+from monkey_agent.bootstrap.machine_mounts import MOUNT_UNIT, SYSTEM_PATH
 from monkey_agent.lifecycle import draining
 from monkey_agent.lifecycle.cloud_notices import CLOUDS, LATE
 
 USER = "monkey"
 #: Whom the agent obeys; beside its code, where all is root's.
 SIGNERS = CODE / "signers"
+#: What root mounts: it runs commands of this file, so jobs must not change it.
+MOUNTS = CODE / "mounts.json"
+MOUNT_SERVICE = "monkey-mounts.service"
 UNIT = Path("/etc/systemd/system/monkey-agent.service")
 #: Variables of this machine that its agent has, too: they say where clouds and proxies are.
 _HANDED = re.compile(r"AWS_ENDPOINT_URL\w*|AWS_(EC2_)?METADATA\w+|GCE_METADATA_HOST|CLOUDSDK_\w+|(?i:https?|no)_proxy")
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TEXT = """\
 [Unit]
 Description=monkey-agent of {fleet}
-Wants=network-online.target
+Wants=network-online.target {mounts}
 After=network-online.target
 StartLimitIntervalSec=300
 StartLimitBurst=5
@@ -52,7 +55,8 @@ RestartPreventExitStatus={unfit}
 RestartSec=2
 KillMode=mixed
 TimeoutStopSec=150
-# A job that takes too much memory is ended by the kernel; the agent tells of it.
+# A job that takes too much memory is ended by the kernel, in a control group of its own; the agent tells of it.
+Delegate=memory
 OOMPolicy=continue
 TasksMax=infinity
 StandardOutput=append:{caught}
@@ -73,10 +77,13 @@ def prepare_machine(settings: Mapping[str, Any], name: str, bundle: Path) -> Non
     if uv.exists():
         uv.chmod(0o755)
     _make_user()
+    if settings.get("mounts"):
+        _start_mounting(settings, bundle)
     _write_settings(settings, name, bundle)
     UNIT.write_text(
         _TEXT.format(
             fleet=settings["fleet"],
+            mounts=MOUNT_SERVICE if settings.get("mounts") else "",
             user=USER,
             directory=AGENT,
             left=BYE_FILES,
@@ -89,6 +96,13 @@ def prepare_machine(settings: Mapping[str, Any], name: str, bundle: Path) -> Non
             caught=CAUGHT,
         )
     )
+
+
+def _start_mounting(settings: Mapping[str, Any], bundle: Path) -> None:
+    """Have root mount what jobs need, beside the agent: servers that hang must not keep a machine from its boot."""
+    write_atomically(MOUNTS, json.dumps(settings["mounts"]).encode(), mode=0o600)
+    where = {"python": sys.executable, "bundle": bundle, "mounts": MOUNTS, "log": CAUGHT}
+    (UNIT.parent / MOUNT_SERVICE).write_text(MOUNT_UNIT.format(**where))
 
 
 def write_signers(settings: Mapping[str, Any], path: Path = SIGNERS) -> None:
@@ -121,11 +135,16 @@ def _write_settings(settings: Mapping[str, Any], name: str, bundle: Path) -> Non
     """Write down what `hosted` starts the agent with."""
     said = {"--store": settings["store"], "--project": settings["project"], "--fleet": settings["fleet"]}
     said |= {"--name": name, "--cloud": settings["cloud"], "--idle-timeout": settings["idle_timeout"]}
+    mounts = settings.get("mounts", ())
     said |= {
         "--cache": STATE_ROOT / "cache",
         "--signers": SIGNERS,
         "--max-slots": settings["max_slots"],
         "--cache-size": settings["cache_size"],
+        "--runtime": settings.get("runtime"),
+        "--resources": settings.get("resources") or None,
+        "--lease": settings.get("lease") or None,
+        "--mounts": json.dumps({path: source for path, source, _ in mounts}) if mounts else None,
     }
     told = {
         "store": settings["store"],
@@ -140,7 +159,7 @@ def _write_settings(settings: Mapping[str, Any], name: str, bundle: Path) -> Non
 
 def _environment(settings: Mapping[str, Any], bundle: Path) -> dict[str, str]:
     said = {"HOME": f"{STATE_ROOT}/home", "USER": USER, "LOGNAME": USER, "SHELL": "/bin/bash", "LANG": "C.UTF-8"}
-    said["PATH"] = f"{bundle}/tools:{_PATH}"
+    said["PATH"] = f"{bundle}/tools:{SYSTEM_PATH}"
     if settings["cloud"] == "aws":
         said |= {"AWS_REGION": settings["region"], "AWS_DEFAULT_REGION": settings["region"]}
     return said | {each: value for each, value in os.environ.items() if _HANDED.fullmatch(each)}

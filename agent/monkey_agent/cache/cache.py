@@ -123,9 +123,9 @@ class Cache:
         return int(disk.f_frsize * disk.f_blocks * _DISK_SHARE)
 
     @staticmethod
-    def note(entry: Path) -> None:
-        """Record the disk usage of an entry that the caller has the right to use."""
-        size = eviction.measure_disk_usage(str(entry))
+    def note(entry: Path, besides: int = 0) -> None:
+        """Record the disk usage of an entry that the caller has the right to use, and bytes that it takes elsewhere."""
+        size = eviction.measure_disk_usage(str(entry)) + besides
         with Path(f"{entry}.use").open("r+b") as file:
             file.write(b"%-20d\n" % size)
 

@@ -16,12 +16,14 @@ from typing import Any
 from monkey.protocol.record.history_parts import HistoryPart, parse_parts
 from monkey.removal import remove_tree
 from monkey.store.directory.publish import copy_bytes
-from monkey.untrusted_files import HeldDirectory
+from monkey.untrusted_files import HeldDirectory, load_json
 from monkey_agent.checkpoints.directory_scan import DirectoryScan, FileState, find_settled, is_inner, scan_directory
 from monkey_agent.machine import read_boot_id
 
 #: Names in a capture: the files, their state when they were taken, and the mark of a capture that is in the store.
 TREE, SEEN, PUBLISHED = "tree", "seen.json", "published"
+#: Bytes of the files' state that are read: that of a million files.
+_MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,7 @@ def read_capture(root: str) -> Capture | None:
     A file that was written without fsync may lose its bytes with the machine's power, and keep its size.
     """
     try:
-        with open(f"{root}/{SEEN}") as file:
-            told = json.load(file)
+        told = load_json(f"{root}/{SEEN}", _MOST_BYTES)
         if told["boot"] != read_boot_id():
             return None
         tree = DirectoryScan(

@@ -25,6 +25,7 @@ from monkey_agent.checkpoints.directory_scan import DirectoryScan, scan_path
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.checkpoints.remote_checkpoints import RemoteCheckpoints
 from monkey_agent.checkpoints.restore import RestoredCheckpoint, restore_checkpoint
+from monkey_agent.checkpoints.restored_mark import find_unchanged, mark_restored
 from monkey_agent.local_files import explain_os_error, is_touched
 from monkey_agent.ports import Attempt
 
@@ -35,11 +36,15 @@ EAGER = 0.3
 #: Seconds in which nothing may have changed. A job that never rests so long is captured in a shorter pause. A job that
 #: replaces single files is whole at any moment; one that writes several should write aside and rename.
 QUIET = (1.0, 0.25, 0.03, 0.003)
+#: After a copy, none is made for so many times as long as it took, unless one is due.
+_COPY_RESTS = 50
 #: Number of looks without a capture before a shorter pause is enough.
 _PATIENCE = 4
 #: Seconds for which a job that is to be stopped is halted for a last capture, and the number of tries: half-written
 #: files stay so while the job is halted.
 _LAST, _MAX_TRIES = 10.0, 3
+#: Seconds for which a job that was halted in the middle of writing continues, so that it can finish that.
+LAST_PAUSES = (0.02, 0.1, 0.5, 0.0)
 #: Number of files left out of a capture whose reasons are written to the job's log.
 NOTES = 5
 
@@ -89,16 +94,18 @@ class CheckpointSaver:
         """Save the checkpoints in `directory`, once it has files."""
         self._all, self._attempt, self._directory = checkpoints, attempt, directory
         self._newest: Capture | None = None
-        #: The scan of the checkpoint that the store has.
+        #: The scans of the checkpoint that was restored, and of the one that the store has.
+        self._found: DirectoryScan | None = None
         self._sent: DirectoryScan | None = None
         self._remote: RemoteCheckpoints | None = None
         self._task: asyncio.Task[None] | None = None
         self._noted: set[str] = set()
-        #: Whether the job writes into its files instead of replacing them.
-        self._copies = False
-        self._level = self._misses = 0
-        self._due = 0.0
+        #: Whether the job writes into its files instead of replacing them; and until when they are not copied again.
+        self._copies, self._rests_until = False, 0.0
+        self._level, self._misses, self._due = 0, 0, 0.0
         self._ended = self._done = False
+        #: The newest attempt at the job that has a checkpoint in the store, as far as is known here; 0 for none.
+        self.published = 0
         self.restored = False
         #: What the attempt continues.
         self.history: tuple[HistoryPart, ...] = ()
@@ -114,11 +121,19 @@ class CheckpointSaver:
         self.notes: list[str] = []
 
     async def begin_from(self, restored: RestoredCheckpoint) -> None:
-        """Note the checkpoint that was restored into the directory."""
+        """Note the checkpoint that was restored into the directory. Raises OSError."""
         self.notes, self.restored = restored.notes, is_touched(self._directory)
         self.history = restored.history
+        self._found = await asyncio.to_thread(scan_path, self._directory)
+        await asyncio.to_thread(mark_restored, self._directory, self._found)
         if restored.published:
-            self._sent = await asyncio.to_thread(scan_path, self._directory)
+            self._sent = self._found
+            self.published = self.history[-1].k if self.history else 0
+
+    async def resume(self, history: tuple[HistoryPart, ...]) -> None:
+        """Note what an attempt continued that exited in an earlier life of the agent."""
+        self.history = history
+        self._found = await asyncio.to_thread(find_unchanged, self._directory)
 
     # -- while the job runs -------------------------------------------------------------------------------------------
 
@@ -148,7 +163,7 @@ class CheckpointSaver:
         due = asyncio.get_running_loop().time() >= self._due
         if self._newest is not None and not await asyncio.to_thread(lambda held: held.is_whole, self._newest):
             self._newest, self._copies = None, True
-        if self._copies and not due:
+        if self._copies and not due and asyncio.get_running_loop().time() < self._rests_until:
             return True
         if not await self._capture(QUIET[self._level]):
             self._missed()
@@ -176,17 +191,13 @@ class CheckpointSaver:
         before = await asyncio.to_thread(scan_path, self._directory)
         if self._newest is not None and before == self._newest.tree:
             return True
-        # What was logged before the files came to be what they are is counted; little else is.
-        own = HistoryPart(self._attempt.k, self._attempt.agent, self.measure())
+        # What was logged before the files came to be what they are is counted; nothing is where they are as restored.
+        own = [HistoryPart(self._attempt.k, self._attempt.agent, self.measure())] if before != self._found else []
         await asyncio.sleep(quiet)
-        made = await asyncio.to_thread(
-            captures.take_capture,
-            self._directory,
-            before,
-            self._all.kept.aside(),
-            (*self.history, own),
-            copies=self._copies,
-        )
+        began = asyncio.get_running_loop().time()
+        what = self._directory, before, self._all.kept.aside(), (*self.history, *own)
+        made = await asyncio.to_thread(captures.take_capture, *what, copies=self._copies)
+        self._rests_until = (now := asyncio.get_running_loop().time()) + _COPY_RESTS * (now - began)
         if made is not None:
             await self._keep(made)
         return made is not None
@@ -216,7 +227,7 @@ class CheckpointSaver:
         if not await self._remote.publish(newest):
             self._newest, self._copies = None, True
             return False
-        self._sent = newest.tree
+        self._sent, self.published = newest.tree, self._attempt.k
         newest.mark_published()
         with contextlib.suppress(StoreError):
             await self._remote.prune(self._attempt.settings.checkpoint_keep)
@@ -234,17 +245,23 @@ class CheckpointSaver:
         """Return whether the attempt has not ended, and has files in its directory."""
         return not self._ended and is_touched(self._directory)
 
-    async def last_moment(self) -> None:
-        """Capture the files of a halted job before it is asked to end: it may end in the middle of writing."""
+    @property
+    def has_own(self) -> bool:
+        """Return whether the attempt saved a checkpoint, or may still do so."""
+        return self.in_use or self.published == self._attempt.k
+
+    async def last_moment(self) -> bool:
+        """Capture a halted job's files, as it may end while it writes; return False where it was halted so."""
         capture = asyncio.ensure_future(self._still())
         await asyncio.wait([capture], timeout=_LAST)
         capture.cancel()
-        await asyncio.gather(capture, return_exceptions=True)
+        return (await asyncio.gather(capture, return_exceptions=True))[0] is not False
 
-    async def _still(self) -> None:
+    async def _still(self) -> bool:
         for _ in range(_MAX_TRIES):
             if await self._capture(QUIET[-1]):
-                return
+                return True
+        return False
 
     async def finish(self, *, by_itself: bool) -> None:
         """Save the checkpoint from which the next attempt continues; called again after a StoreError.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import time
@@ -30,6 +31,8 @@ BUILDER = 1
 SETUP = "setup"
 #: Lines of the build's log that its failure keeps, characters of the one that its reason quotes, and bytes looked at.
 LINES, QUOTED, _END = 30, 160, 64 * 1024
+#: A digest of an image, whose first digits are enough.
+_DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")
 #: Seconds that killed processes may take to go.
 _PATIENCE_SECONDS = 10.0
 
@@ -59,8 +62,11 @@ class BuildKilled(EnvironmentBuildFailed):
 class EnvironmentBuild:
     """One build, in place (environments cannot be moved): the file .complete is written when all of it is on disk."""
 
+    #: Whether its steps hold the lock, too: then nobody builds beside one that outlives the agent.
+    hands_lock = True
+
     def __init__(self, cache: Cache, path: Path, env: Mapping[str, str], lock: int, limit: float) -> None:
-        """Build `path` within `limit` seconds, while the descriptor `lock` is held by us and by what we start."""
+        """Build `path` within `limit` seconds, while we hold the descriptor `lock`; if `hands_lock`, steps do too."""
         self._cache, self._path, self._lock, self._limit = cache, path, lock, limit
         self._log, self._script, self._requirements, self._constraints = (
             path.with_suffix(end) for end in (".log", ".sh", ".txt", ".constraints")
@@ -163,10 +169,16 @@ class EnvironmentBuild:
     # -- a step -------------------------------------------------------------------------------------------------------
 
     async def _must(
-        self, what: str, *command: str, env: Mapping[str, str] | None = None, directory: Path | None = None
+        self,
+        what: str,
+        *command: str,
+        env: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        stdin: int = asyncio.subprocess.DEVNULL,
+        shown: str = "",
     ) -> None:
         try:
-            code = await self._step(*command, env=env, directory=directory)
+            code = await self._step(*command, env=env, directory=directory, stdin=stdin, shown=shown)
         except TimeoutError:
             why = f"could not {what} within {format_duration(self._limit)}"
             hint = " (hint: it may hang; `environment: {timeout: …}` in the spec gives it more time)"
@@ -188,22 +200,31 @@ class EnvironmentBuild:
             log = [line.rstrip() for line in file.read().decode(errors="replace").splitlines()]
         return log[max((i for i, line in enumerate(log) if line.startswith("$ ")), default=0) :]
 
-    async def _step(self, *command: str, env: Mapping[str, str] | None = None, directory: Path | None = None) -> int:
+    async def _step(
+        self,
+        *command: str,
+        env: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        stdin: int = asyncio.subprocess.DEVNULL,
+        shown: str = "",
+    ) -> int:
         """Run a command and return its exit code, or minus the signal; nothing of its session is left.
+
+        `shown`: what the log says in place of a long command.
 
         Raises OSError; TimeoutError where the build's time is over.
         """
         with self._log.open("ab") as log:
-            log.write(f"$ {' '.join(command)}\n".encode())
+            log.write(f"$ {shown or ' '.join(command)}\n".encode())
             log.flush()
             process = await asyncio.create_subprocess_exec(
                 *command,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=log,
                 stderr=log,
                 env=self._env if env is None else env,
                 cwd=directory or self._path.parent,
-                pass_fds=[self._lock],
+                pass_fds=[self._lock] if self.hands_lock else [],
                 start_new_session=True,
             )
         try:
@@ -243,7 +264,10 @@ def _quoted(lines: list[str]) -> str:
     said = [" ".join(line.strip(" │╰─▶×").split()) for line in lines if not line.startswith("$ ")]
     said = [line for line in said if line and not line.lower().startswith("hint:")]
     line = next((line for line in reversed(said) if line.lower().startswith("error")), said[-1] if said else "")
-    return f": {line if len(line) <= QUOTED else line[: QUOTED - 1] + '…'}" if line else ""
+    line = _DIGEST.sub(r"\1…", line)
+    # Its end names the cause, after the steps that failed for it.
+    whole = len(line) <= QUOTED
+    return f": {line if whole else f'{line[: QUOTED // 4]}…{line[1 - QUOTED + QUOTED // 4 :]}'}" if line else ""
 
 
 def _names_any(requirements: Path) -> bool:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import sys
 import sysconfig
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 
 from monkey.errors import JobFailed
@@ -24,6 +24,10 @@ _MAX_TRIES = 3
 
 class EnvironmentPool:
     """The environments in a cache that all agents of the user share."""
+
+    #: What makes an entry; and how the reason begins where an error of the machine prevents it.
+    build: Callable[[Cache, Path, Mapping[str, str], int, float], EnvironmentBuild] = EnvironmentBuild
+    failure = "the environment cannot be built"
 
     def __init__(self, cache: Cache, env: Mapping[str, str], remembered: float = REMEMBERED_SECONDS) -> None:
         """Build into `cache`, with the variables `env`; after a failure, rest `remembered` seconds."""
@@ -43,14 +47,14 @@ class EnvironmentPool:
         under way has the limit of who began it. When all who wait are cancelled, it is given up, and nothing of it is
         left. Raises JobFailed with the end of its log (`log_tail`), BuildFailed where there is a whole log.
         """
-        name = name_environment(wanted)
+        name = self.name_entry(wanted)
         path = self._directory / name
         try:
             use = await self._cache.use(path)
         except OSError as exc:
-            raise JobFailed(f"the environment cannot be built: {explain_os_error(exc)}") from exc
+            raise JobFailed(f"{self.failure}: {explain_os_error(exc)}") from exc
         try:
-            if not _complete(path):
+            if not self.is_complete(path):
                 await self._flights.join(name, lambda: self._obtain(name, wanted, withheld, limit))
         except BaseException as exc:
             use.close()
@@ -59,13 +63,28 @@ class EnvironmentPool:
             raise
         return path, use
 
+    @staticmethod
+    def name_entry(wanted: Mapping[str, str]) -> str:
+        """Return the name of the entry for what is wanted."""
+        return name_environment(wanted)
+
+    @staticmethod
+    def is_complete(path: Path) -> bool:
+        """Say whether an entry was made to its end, and is still there."""
+        return _complete(path)
+
+    @staticmethod
+    def measure_elsewhere(path: Path) -> int:
+        """Return the bytes that an entry takes outside of the cache's directory."""
+        return 0
+
     async def _obtain(self, name: str, wanted: Mapping[str, str], withheld: Set[str], limit: float) -> None:
         tried = f"{name} {limit}"  # more time is another try
         self._failures.check(tried)
         try:
             await self._build_once(self._directory / name, wanted, withheld, limit)
         except OSError as exc:
-            failed = JobFailed(f"the environment cannot be built: {explain_os_error(exc)}")
+            failed = JobFailed(f"{self.failure}: {explain_os_error(exc)}")
             raise self._failures.remember(tried, failed) from exc
         except JobFailed as exc:
             raise self._failures.remember(tried, exc) from exc
@@ -74,12 +93,12 @@ class EnvironmentPool:
 
     async def _build_once(self, path: Path, wanted: Mapping[str, str], withheld: Set[str], limit: float) -> None:
         env = {name: value for name, value in self._env.items() if name not in withheld}
-        # The builders have the lock, too: while one of a dead agent still runs, nobody builds beside it.
+        # Builders on this machine have the lock, too: while one of a dead agent still runs, no other builds beside it.
         async with self._cache.making(path, within=limit) as lock:
-            for left in reversed(range(0 if _complete(path) else _MAX_TRIES)):
+            for left in reversed(range(0 if self.is_complete(path) else _MAX_TRIES)):
                 try:
-                    await EnvironmentBuild(self._cache, path, env, lock, limit).run(wanted)
-                    await asyncio.to_thread(self._cache.note, path)
+                    await self.build(self._cache, path, env, lock, limit).run(wanted)
+                    await asyncio.to_thread(self._cache.note, path, self.measure_elsewhere(path))
                     break
                 except (JobFailed, OSError) as exc:
                     again = isinstance(exc, BuildKilled) or (

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from monkey.spec.job.recipe import LOG_ELSEWHERE
 from monkey.untrusted_files import open_regular
 from monkey_agent.cache.single_flight import run_to_end
 from monkey_agent.environments.environment_build import EnvironmentBuildFailed
@@ -34,7 +35,7 @@ async def ship_build_log(
     if log is None:
         return
     if log.job not in ("", attempt.job):
-        failed.message += f" (its whole log: monkey logs {log.job})"
+        failed.message += f" ({LOG_ELSEWHERE} {log.job})"
         return
     log.job = attempt.job
     try:

@@ -6,10 +6,13 @@ import errno
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from monkey.plan.sizes import format_size
-from monkey_agent.local_files import explain_os_error
+from monkey.metrics.usage import MEMORY_EXCEEDED
+from monkey.plan.sizes import format_size, suggest_memory
+from monkey_agent.execution.workspace import Workspace
+from monkey_agent.local_files import explain_os_error, is_disk_full
 from monkey_agent.supervisor.process import ProcessExit
 
 #: Exit codes of shells that ran nothing themselves.
@@ -21,8 +24,33 @@ def spell_exit_code(code: int) -> int:
     return 128 - code if code < 0 else code
 
 
-def explain_exit(how: ProcessExit) -> str:
-    """Return why an attempt failed that ran and ended by itself; "" for exit code 0."""
+def explain_exit(how: ProcessExit, asked: int = 0, space: Workspace | None = None, log_tail: Sequence[str] = ()) -> str:
+    """Return why an attempt failed that ran and ended by itself; "" for exit code 0.
+
+    `asked`: the bytes of memory that it might hold, 0 for any number. `space`: where it ran, None where that is gone;
+    `log_tail`: the last lines of its log.
+    """
+    if said := _explain_image(how, space, log_tail):
+        return said
+    said = _explain_code(how, asked)
+    return said + _explain_full_disk(space.root) if said and space and not how.over else said
+
+
+def _explain_full_disk(root: str) -> str:
+    """Return what a full disk adds to the reason of a failure; "" where there is room. `root`: its workspace."""
+    if not is_disk_full(root):
+        return ""
+    place = root.rpartition("/")[0]
+    return f", while the disk of this machine was full: {place}" + _hint("make room there, then run `monkey retry`")
+
+
+def _explain_code(how: ProcessExit, asked: int) -> str:
+    if how.over:
+        held = f"{format_size(asked)} of memory: it held {format_size(how.over)} when it was ended"
+        more = (
+            f"set `resources: {{memory: {suggest_memory(max(asked, how.over))}}}`, and apply; then run `monkey retry`"
+        )
+        return f"{MEMORY_EXCEEDED} {held}{_hint(more)}"
     if how.code == 0:
         return ""
     if how.code < 0:
@@ -37,6 +65,12 @@ def explain_exit(how: ProcessExit) -> str:
     return text
 
 
+def _explain_image(how: ProcessExit, space: Workspace | None, log_tail: Sequence[str]) -> str:
+    """Return why the image of an attempt could not be run; "" where it could, or it has none."""
+    container = space.hold.container if space and space.hold else None
+    return container.explain_image(space.container_mark, how, log_tail) if space and container else ""
+
+
 def _signal(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -46,6 +80,8 @@ def _signal(number: int) -> str:
 
 def _memory(how: ProcessExit) -> str:
     """Return the hint for a SIGKILL that monkey did not send."""
+    if not how.peak:
+        return " (out of memory?)"
     peak = how.peak * (1 if sys.platform == "darwin" else 1024)
     return f" (out of memory? its largest process had used {format_size(peak)})"
 

@@ -11,7 +11,7 @@ from monkey_agent.checkpoints.checkpoint_saver import CheckpointSaver
 from monkey_agent.execution.workspace import Workspace
 from monkey_agent.facts.recipe_facts import RecipeFacts
 from monkey_agent.logs.job_log import AttemptLog
-from monkey_agent.supervisor.process import SupervisedProcess
+from monkey_agent.supervisor.process import ProcessExit, SupervisedProcess
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,27 @@ class LaunchedProcess:
     gpus: tuple[str, ...] = ()
     #: What results of its recipe come from; None for one that was launched in an earlier life of the agent.
     facts: RecipeFacts | None = None
+
+    def __post_init__(self) -> None:
+        """Let the container of the attempt know of its end."""
+        if self.space.hold is not None and self.space.hold.container is not None:
+            self.process.ended.add_done_callback(self.space.hold.container.note_end)
+            self.process.ended.add_done_callback(lambda _: self.note_begun())
+
+    def note_begun(self) -> None:
+        """Have the runtime's earlier faults forgotten, if the attempt's container began."""
+        if self.space.hold is not None and self.space.hold.container is not None:
+            self.space.hold.container.note_begun(self.space.container_mark)
+
+    def find_fault(self, how: ProcessExit, why: str = "") -> str:
+        """Return why the runtime did not start the attempt's container; "" if it did.
+
+        `why`: the time-out for which the agent ended it; "" if it ended by itself.
+        """
+        container = self.space.hold.container if self.space.hold is not None else None
+        if container is None:
+            return ""
+        return container.find_fault(self.space.container_mark, self.program, how, self.log.tail(), why)
 
     async def record_facts(self) -> str:
         """Return the hash of what its result comes from, once that is in the store; "" where it is not known.

@@ -35,6 +35,8 @@ class PreparedRecipe:
     variables: frozenset[str]
     globs: GlobPatterns | None
     facts: RecipeFacts
+    #: For a recipe with an image: the variables that its container gets of it.
+    inside: Mapping[str, str] | None = None
     _commands: dict[frozenset[str], JobCommand] = field(default_factory=dict)
 
     def command(self, parameters: Mapping[str, ParameterValue]) -> JobCommand:
@@ -84,21 +86,36 @@ class RecipePreparer:
         self, recipe: Recipe, code: UnpackedSnapshot, hold: AttemptResources | None, withheld: frozenset[str]
     ) -> PreparedRecipe:
         """Prepare a recipe whose jobs are not to inherit the variables `withheld`; raises JobFailed, OSError."""
+        container, inside = hold.container if hold is not None else None, None
         globs, env = select_outputs(recipe), self._environment(recipe, hold, withheld)
-        facts = self._facts.collect(recipe.command, env, hold.venv if hold is not None else None)
-        prepared = PreparedRecipe(recipe, code, self._launcher.base(env), withheld, frozenset(env), globs, facts)
+        # An image is a stranger's, and so is the environment that it made: no program of it runs here.
+        venv = hold.venv if hold is not None and not container else None
+        facts = self._facts.collect(recipe.command, env, venv, here=not container)
+        if container:
+            # The runtime's client runs as programs of the agent do; charliecloud has no client, and gets nothing more.
+            inside = self._variables(recipe, hold)
+            env = {} if container.runtime.kind == "charliecloud" else self._inherit(withheld)
+        known = frozenset(inside if inside is not None else env)
+        prepared = PreparedRecipe(recipe, code, self._launcher.base(env), withheld, known, globs, facts, inside)
         while len(self._known) >= _REMEMBERED_RECIPES:
             del self._known[next(iter(self._known))]
         self._known[id(recipe)] = prepared
         return prepared
 
     def _environment(self, recipe: Recipe, hold: AttemptResources | None, withheld: frozenset[str]) -> dict[str, str]:
-        env = {name: value for name, value in self._inherited.items() if name not in withheld}
+        env = self._inherit(withheld)
+        env |= self._variables(recipe, hold, env)
+        return activate_environment(env, hold.venv) if hold is not None and hold.venv is not None else env
+
+    def _inherit(self, withheld: frozenset[str]) -> dict[str, str]:
+        return {name: value for name, value in self._inherited.items() if name not in withheld}
+
+    def _variables(
+        self, recipe: Recipe, hold: AttemptResources | None, inherited: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
+        """Return the variables that jobs of a recipe have besides those that they inherit, and over them."""
         # A log that is followed must show what was printed; block-wise, a killed job's last words would be lost, too.
-        env.setdefault("PYTHONUNBUFFERED", "1")
-        env.update(recipe.env)
-        if hold is not None and hold.venv is not None:
-            env = activate_environment(env, hold.venv)
+        env = {"PYTHONUNBUFFERED": "1", **(inherited or {}), **recipe.env}
         env |= list_variables(hold.datasets) if hold is not None else {}
         env["PYTHONPATH"] = os.pathsep.join(filter(None, (env.get("PYTHONPATH"), self._client())))
         return env

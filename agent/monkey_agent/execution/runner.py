@@ -15,7 +15,6 @@ from monkey.atomic_write import write_atomically
 from monkey.errors import FleetError, JobFailed
 from monkey.fleet.fleet_port import keep_silent
 from monkey.fleet.secret_values import WITHHELD, SecretValues
-from monkey.processes.process_tree import BUILD, MARK
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.history_parts import HistoryPart
 from monkey.protocol.record.shipment import Piece
@@ -25,25 +24,24 @@ from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.code_cache import CodeCache
 from monkey_agent.checkpoints.checkpoint_saver import CheckpointSaver, CheckpointSavers, ship_nothing
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
-from monkey_agent.datasets.dataset_pool import DatasetPool
+from monkey_agent.containers.image_choice import ANY_IMAGE, ImageChoice
 from monkey_agent.environments.environment_build import EnvironmentBuildFailed
-from monkey_agent.environments.environment_pool import EnvironmentPool
 from monkey_agent.environments.job_import_path import install_client
 from monkey_agent.execution.attempt_preparation import AttemptPreparation
 from monkey_agent.execution.attempt_resources import JobNeeds
 from monkey_agent.execution.build_log import ship_build_log
+from monkey_agent.execution.container_launch import make_container_command
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.recipes import PreparedRecipe, RecipePreparer, select_outputs
 from monkey_agent.execution.running_attempt import RunningAttempt
-from monkey_agent.execution.unrecorded_attempts import Exited, UnrecordedAttempts
+from monkey_agent.execution.unrecorded_attempts import Exited, UnrecordedAttempts, read_own_exits
 from monkey_agent.execution.workspace import Workspace, Workspaces, make_job_variables, name_tracked_run
 from monkey_agent.local_files import explain_os_error
 from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.logs.masking import LogMask
 from monkey_agent.machine import MachineClock
 from monkey_agent.ports import Attempt, SlotGrant
-from monkey_agent.supervisor import leftover_processes
-from monkey_agent.supervisor.process import ProcessExit
+from monkey_agent.supervisor.memory_watch import MEMORY_TOLD
 from monkey_agent.supervisor.shared_state import TIMED_OUT
 from monkey_agent.supervisor.supervisor_client import SupervisorClient
 from monkey_agent.telemetry.abandoned_points import AbandonedPoints
@@ -69,6 +67,7 @@ class LocalRunner:
         gpus: bool = False,
         cache_size: int | None = None,
         machine: str = "",
+        images: ImageChoice = ANY_IMAGE,
         errors: UnexpectedErrors | None = None,
         on_os_error: Callable[[OSError], None] = keep_silent,
     ) -> None:
@@ -76,8 +75,8 @@ class LocalRunner:
 
         `cache`: the user's, shared with other agents. `env`: the environment that jobs inherit, ours by default.
         `gpus`: the machine has some, so a job sees only its own. `cache_size`: bytes that the cache may keep of unused
-        entries. `machine`: its name, for metrics. `errors`: the agent's log. `on_os_error` receives each error that
-        keeps a job from being prepared. Raises OSError where `state` cannot be written.
+        entries. `machine`: its name, for metrics. `images`: see `JobNeeds`. `errors`: the agent's log. `on_os_error`
+        receives each error that keeps a job from being prepared. Raises OSError where `state` cannot be written.
         """
         given = os.environ if env is None else env
         withheld = set(given.get(WITHHELD, "").split(","))
@@ -86,17 +85,15 @@ class LocalRunner:
         self.clock, self.errors = MachineClock(), errors or UnexpectedErrors()
         #: Largest number of seconds that a job may take to end, whatever its sweep says.
         self.most_grace = float("inf")
-        secrets, exits = SecretValues(env), leftover_processes.read_exits(state)
+        secrets, exits = SecretValues(env), read_own_exits(state)
         self.left, self._abandoned = UnrecordedAttempts(state, exits), AbandonedAttempts(state, exits, secrets.get)
         self.telemetry = Telemetry(state, machine, secrets)
         self.spaces, self.checkpoints = Workspaces(state), CheckpointSavers(store, keys, LocalCheckpoints(state))
         self._launcher, self._cache = SupervisorClient(state, self.clock), Cache(cache, cache_size)
         self._code = CodeCache(store, self._cache)
-        building = {**inherited, MARK: f"{state}:{BUILD}"}  # so that our successor ends a build that outlives us
-        environments, datasets = EnvironmentPool(self._cache, building), DatasetPool(store, self._cache)
-        self._needs = JobNeeds(environments, datasets, secrets)
+        self.needs = JobNeeds(self._cache, store, state, inherited, secrets, images, self.errors)
         preparer = RecipePreparer(self._launcher, inherited, lambda: str(install_client(cache)), store, keys)
-        self._preparation = AttemptPreparation(self._code, keys, preparer, self._needs, self._ship_build_log)
+        self._preparation = AttemptPreparation(self._code, keys, preparer, self.needs, self._ship_build_log)
         self._deadline, self._running, self._unmerged = 0.0, set[RunningAttempt](), set[RunningAttempt]()
         self.ship: Callable[[], Awaitable[None]] = ship_nothing
         self.sampler = Sampler(self._launcher, self._running, state)
@@ -132,7 +129,7 @@ class LocalRunner:
                     await self._launcher.start()
                     given = await turn()
                 if given and attempt.recipe.datasets:
-                    await self._needs.look(attempt)  # only now: who had the slot before may have altered them
+                    await self.needs.look(attempt)  # only now: who had the slot before may have altered them
                     given = await turn()
                 running = self._launch(attempt, prepared, rendered.argv, variables, space, checkpoint, given)
             except BaseException:
@@ -167,19 +164,18 @@ class LocalRunner:
 
     async def _go_on(self, attempt: Attempt, exited: Exited) -> RunningAttempt:
         """Return an attempt that exited in an earlier life of the agent: only its record is missing."""
-        worth, code, seconds, peak = exited
         recipe, prefix = attempt.recipe, self._keys.out(attempt.job, attempt.k)
         snapshot = await self._preparation.fetch_code(attempt)
         globs, space = select_outputs(recipe), self.left.workspace(attempt.job)
-        space.hold = self._needs.secrets(attempt)
-        log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
-        process = self._launcher.exited(space.name, ProcessExit("ended", code, seconds, peak))
+        space.hold = self.needs.secrets(attempt)
+        log = self.open_log(prefix, space.log, space.mask)
+        process = self._launcher.exited(space.name, exited)
         checkpoint = CheckpointSaver(self.checkpoints, attempt, space.checkpoint)
-        if history := load_history(attempt, space.root):
-            space.history, checkpoint.history = history, history.parts
+        space.history = load_history(attempt, space.root)
+        await checkpoint.resume(space.history.parts if space.history else ())
         launched = LaunchedProcess(process, space, log, checkpoint, snapshot, globs, prefix)
         running = RunningAttempt(self, attempt, launched)
-        if worth == TIMED_OUT:
+        if exited[0] == TIMED_OUT:
             running.timed_out()
         return running
 
@@ -205,8 +201,10 @@ class LocalRunner:
             return None
         if self._gpus:
             env["CUDA_VISIBLE_DEVICES"] = ",".join(turn.slot.gpus)
+        if prepared.inside is not None:
+            argv, env = make_container_command(attempt, space, argv, {**prepared.inside, **env})
         prefix = self._keys.out(attempt.job, attempt.k)
-        log = self.open_log(prefix, space.log, space.hold.mask if space.hold else None)
+        log, memory = self.open_log(prefix, space.log, space.mask), attempt.settings.resources.memory
         for note in checkpoint.notes:
             log.note(note)
         after = turn.after.process if isinstance(turn.after, RunningAttempt) else None
@@ -214,9 +212,9 @@ class LocalRunner:
             write_atomically(Path(space.root, SECRETS), json.dumps(attempt.settings.secrets))
             space.spoilt = True  # the file is of no other attempt
         self.telemetry.begin(attempt, space.name, space.metrics)
-        process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after)
-        made = prepared.code, prepared.globs, prefix
-        launched = LaunchedProcess(process, space, log, checkpoint, *made, argv[0], turn.slot.gpus, prepared.facts)
+        process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after, memory)
+        made = prepared.code, prepared.globs, prefix, argv[0], turn.slot.gpus, prepared.facts
+        launched = LaunchedProcess(process, space, log, checkpoint, *made)
         running = RunningAttempt(self, attempt, launched)
         self._running.add(running)
         self._unmerged.add(running)
@@ -231,6 +229,7 @@ class LocalRunner:
         self._warming = self._warming or asyncio.get_running_loop().create_task(self._warm())
 
     async def _warm(self) -> None:
+        self._launcher.on_memory = lambda how: self.errors.once(MEMORY_TOLD[how])
         self.spawn(self.checkpoints.tidy())
         self.spawn(self._abandoned.upload_all(self.store, self._keys))
         with contextlib.suppress(FleetError):
@@ -291,7 +290,7 @@ class LocalRunner:
             await self._warming
         await asyncio.gather(*self._chores)
         self.sampler.close()
-        await self._needs.close()
+        await self.needs.close()
         await self._code.close()
         await self._cache.settle()
         await self._launcher.close()

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
-from monkey_agent.checkpoints.checkpoint_saver import CheckpointSavers
+from monkey_agent.checkpoints.checkpoint_saver import LAST_PAUSES, CheckpointSavers
 from monkey_agent.execution.exit_reasons import explain_exit, explain_failed_start, spell_exit_code
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.stop_conditions import StopConditions
@@ -21,7 +21,7 @@ from monkey_agent.local_files import explain_os_error
 from monkey_agent.ports import Attempt, AttemptEnd, AttemptOutcome
 from monkey_agent.receiving.metric_readers import MetricReaders
 from monkey_agent.supervisor.process import ProcessExit
-from monkey_agent.supervisor.shared_state import NOTHING, OWN, SIGNALLED, TIMED_OUT
+from monkey_agent.supervisor.shared_state import EXCEEDED, NOTHING, OWN, SIGNALLED, TIMED_OUT
 from monkey_agent.telemetry.samples import AttemptSamples
 from monkey_agent.uploads.attempt_history import list_needed_metrics
 from monkey_agent.uploads.attempt_uploads import AttemptUploads
@@ -81,26 +81,23 @@ class RunningAttempt:
     def __init__(self, services: AttemptServices, attempt: Attempt, launched: LaunchedProcess) -> None:
         """Follow a launched process until all that it leaves is in the store."""
         self._services, self._attempt, self.process = services, attempt, launched.process
-        self._space, self._program, self._record_facts = launched.space, launched.program, launched.record_facts
+        self._space, self._program, self._launched = launched.space, launched.program, launched
         self._checkpoint, self.log = launched.checkpoint, launched.log
         self._checkpoint.note = self.log.note
         rules = attempt.settings.stop_when
         self._conditions = StopConditions(rules) if rules else None
         self._met: StopEvidence | None = None
-        self._minding = False
         watch, needed = self._conditions.see if self._conditions else None, list_needed_metrics(attempt)
         self._metrics = MetricFiles(self._space.metrics, watch, needed, self._space.history)
         self._readers = MetricReaders(self._space, attempt.settings.sources, self.log.note)
         self._checkpoint.measure, self._checkpoint.ship = self._metrics.sizes, self._ship
         #: What was not shipped yet of what it writes.
         self.unshipped = UnshippedFiles(attempt.job, attempt.k, self.log.open_cursor(), self._metrics)
-        self.job, self.sweep = attempt.job, attempt.sweep
-        self.gpus = launched.gpus
-        self.samples = AttemptSamples(self._space.samples, attempt.settings.resources.memory)
+        self.job, self.sweep, self.gpus = attempt.job, attempt.sweep, launched.gpus
+        self.samples = AttemptSamples(self._space.samples, attempt.settings.resources.memory, launched.note_begun)
         self._uploads = AttemptUploads(services.store, launched, self._metrics, self.samples)
         self._why: tuple[EndCause, str] | None = None
-        self._asked = ""
-        self._frozen = False
+        self._asked, self._frozen, self._minding = "", False, False
         self._outcome: AttemptOutcome | None = None
         self._lock = asyncio.Lock()
         limit = attempt.settings.timeout
@@ -150,12 +147,14 @@ class RunningAttempt:
             await self._end()
 
     async def _end(self) -> None:
-        if not self._frozen and self._checkpoint.in_use:
+        for pause in LAST_PAUSES if not self._frozen and self._checkpoint.in_use else ():
             await self.process.halt()
             await self._readers.catch_up()
-            await self._checkpoint.last_moment()
+            whole = await self._checkpoint.last_moment()
             if not self._frozen:
                 self.process.thaw()
+            if whole or self._frozen or (await asyncio.wait([self.process.ended], timeout=pause))[0]:
+                break
         if not self._frozen:
             self.process.terminate()
             grace = min(self._attempt.settings.grace, self._services.most_grace)
@@ -220,22 +219,23 @@ class RunningAttempt:
         return self._outcome
 
     async def _ask_who_ended(self, how: ProcessExit) -> None:
-        """Wait to see whether a job that a foreign SIGTERM ended fell with this machine: then we are stopped, too."""
-        if self._why is None and how.kind == "ended" and how.code in _TERMINATED:
+        """Find out whether its runtime ran nothing, or a foreign SIGTERM was for this machine: we are stopped then."""
+        if terminated := self._why is None and how.kind == "ended" and how.code in _TERMINATED:
             await asyncio.sleep(GOING_DOWN)
-            if self._asked:
-                self._why = EndCause.STOPPED, self._asked
-                self.process.judge(NOTHING)
+        (cause, why), asked = self._why or (None, ""), self._asked if terminated else ""
+        if cause in (None, EndCause.TIMED_OUT) and (reason := asked or self._launched.find_fault(how, why)):
+            self._why = EndCause.STOPPED, reason
+            self.process.judge(NOTHING)
 
     def _judge(self, how: ProcessExit) -> None:
         """Note whether an agent's next life is to record this exit: not if we stopped the job, or it never ran."""
         if how.kind == "ended" and (self._why is None or self._why[0] is EndCause.TIMED_OUT):
-            self.process.judge(OWN if self._why is None else TIMED_OUT)
+            self.process.judge(TIMED_OUT if self._why else EXCEEDED if how.over else OWN)
 
     async def _conclude(self, how: ProcessExit) -> AttemptOutcome:
         """Return the outcome once all that it names is in the store; may be called again after a StoreError."""
         await self._readers.finish()
-        outcome = replace(self._verdict(how), facts=await self._record_facts())
+        outcome = replace(self._verdict(how), facts=await self._launched.record_facts())
         if outcome.ending in _OWN_ENDS and (replaced := self._space.replaced()):
             reason = "; ".join(dict.fromkeys(filter(None, (outcome.reason, replaced))))
             outcome = replace(outcome, ending=AttemptEnd.FAILED, reason=reason, met=None)
@@ -251,13 +251,19 @@ class RunningAttempt:
             await self._checkpoint.succeeded()
         else:
             await self._checkpoint.finish(by_itself=how.kind == "ended" and 0 <= how.code < SIGNALLED)
-        await self.log.ship()
-        self._services.merged(self)
+        files = await self._uploads.upload_log()
+        outcome = replace(outcome, checkpoint=self._checkpoint.published, files=files)
+        if files is None:  # else its end is still to be written
+            self._services.merged(self)
         if outcome.ending is AttemptEnd.STOPPED:
             # The last: a machine that is about to go has little time, and without them the job can continue.
             seconds = self._services.most_grace * OUTPUTS_SHARE
             outcome = replace(outcome, outputs=await self._uploads.upload_some_outputs(seconds))
         return replace(outcome, log_tail=self.log.tail()) if outcome.ending is AttemptEnd.FAILED else outcome
+
+    async def keep_files(self) -> None:
+        """See `LiveAttempt.keep_files`."""
+        await self._uploads.upload_riding()
 
     @property
     def merged(self) -> bool:
@@ -276,7 +282,7 @@ class RunningAttempt:
     def _verdict(self, how: ProcessExit) -> AttemptOutcome:
         if how.kind == "lost":
             return AttemptOutcome(AttemptEnd.LOST, "the supervisor died, and the job with it")
-        if how.kind == "refused":
+        if how.kind == "refused" or (how.kind == "failed" and self._why):
             why = self._why[1] if self._why else "out of touch with the store before it began"
             return AttemptOutcome(AttemptEnd.STOPPED, why)
         if how.kind == "failed":
@@ -288,6 +294,7 @@ class RunningAttempt:
         if self._why is not None:
             cause, reason = self._why
             return replace(outcome, ending=_ENDS.get(cause, AttemptEnd.FAILED), reason=reason, met=self._met)
-        if how.code:
-            return replace(outcome, ending=AttemptEnd.FAILED, reason=explain_exit(how))
+        if how.over or how.code:
+            reason = explain_exit(how, self._attempt.settings.resources.memory, self._space, self.log.tail())
+            return replace(outcome, ending=AttemptEnd.FAILED, reason=reason)
         return outcome

@@ -4,21 +4,44 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from monkey.removal import remove_tree
-from monkey.untrusted_files import open_regular
-from monkey_agent.execution.workspace import Workspace
+from monkey.untrusted_files import load_json, open_regular
+from monkey_agent.containers.container_start import is_mark_whole
+from monkey_agent.execution.workspace import CONTAINER_MARK_FILE, Workspace
+from monkey_agent.supervisor import leftover_processes
 
 #: Name of the file in such a workspace that says how the attempt exited.
 NOTE = "exit"
+#: Bytes of it that are read.
+_MOST_BYTES = 1 << 10
 #: Seconds after which such a workspace is removed.
 _KEPT_SECONDS = 7 * 86400
 #: The exit of an attempt: its worth, code, seconds, peak, as the register has them.
 Exited = tuple[int, int, float, int]
+
+
+def read_own_exits(state: Path) -> dict[str, Exited]:
+    """Return the exits in the register, by attempt, but for those of a runtime that did not begin the container."""
+    exits = leftover_processes.read_exits(state)
+    marks = {name: f"{state}/attempts/{name}/{CONTAINER_MARK_FILE}" for name in exits}
+    return {name: how for name, how in exits.items() if not is_mark_whole(marks[name])}
+
+
+def _read_exit(note: Any) -> Exited:
+    """Return the exit that a note tells; a job can put anything there. Raises ValueError, TypeError."""
+    worth, code, seconds, peak = note
+    if not all(type(number) is int for number in (worth, code, peak)) or not isinstance(seconds, float):
+        raise TypeError("not the numbers of an exit")
+    if not 0 <= seconds < math.inf:
+        raise ValueError("no time that an attempt can take")
+    return worth, code, seconds, peak
 
 
 class UnrecordedAttempts:
@@ -43,12 +66,11 @@ class UnrecordedAttempts:
     def _look(self, space: Path) -> tuple[str, tuple[int, Exited]] | None:
         job, _, k = space.name.partition(".")
         try:
-            with os.fdopen(open_regular(f"{space}/{NOTE}", os.O_RDONLY), "rb") as note:
-                worth, code, seconds, peak = json.load(note)
-                if time.time() - os.fstat(note.fileno()).st_mtime < _KEPT_SECONDS:
-                    return job, (int(k), (worth, code, seconds, peak))
+            exited = _read_exit(load_json(f"{space}/{NOTE}", _MOST_BYTES))
+            if time.time() - (space / NOTE).lstat().st_mtime < _KEPT_SECONDS:
+                return job, (int(k), exited)
         except (OSError, ValueError, TypeError):
-            pass  # half-written
+            pass  # half-written, or the job's own
         remove_tree(str(space))
         return None
 

@@ -21,6 +21,7 @@ from monkey_agent.receiving.metric_sockets import SOCKET_FILE, MetricSockets
 
 if TYPE_CHECKING:
     from monkey_agent.execution.attempt_resources import AttemptResources
+    from monkey_agent.logs.masking import LogMask
     from monkey_agent.ports import Attempt
     from monkey_agent.uploads.attempt_history import AttemptHistory
 
@@ -29,6 +30,8 @@ SPARE = 64
 #: Names in a workspace.
 DIRECTORIES = ("work", "outputs", "metrics", "checkpoint")
 LOG_FILE = "log"
+#: In a workspace: what its container used, and whether that began.
+CONTAINER_USAGE_FILE, CONTAINER_MARK_FILE = "container.usage", "container.start"
 #: Entries of a directory that are removed at once; more go to the trash with all of the workspace.
 _FEW = 64
 
@@ -60,6 +63,16 @@ class Workspace:
         self.history: AttemptHistory | None = None
         #: May somebody still write into it? Then no other attempt gets it.
         self.spoilt = False
+
+    @property
+    def mask(self) -> LogMask | None:
+        """Return what hides its attempt's secrets; None where it has none."""
+        return self.hold.mask if self.hold else None
+
+    @property
+    def container_mark(self) -> str:
+        """The file that says whether its container began."""
+        return f"{self.root}/{CONTAINER_MARK_FILE}"
 
     @property
     def directories(self) -> tuple[str, str, str, str]:
@@ -198,6 +211,8 @@ class Workspaces:
     @staticmethod
     def _reset_files(root: int) -> bool:
         remove_file(USAGE_FILE, root)
+        remove_file(CONTAINER_USAGE_FILE, root)
+        remove_file(CONTAINER_MARK_FILE, root)
         log = os.stat(LOG_FILE, dir_fd=root, follow_symlinks=False)
         # Whatever else the job made of it (a pipe, a link) is nothing for the next one to write to.
         if log.st_size or not stat.S_ISREG(log.st_mode) or log.st_nlink > 1 or log.st_mode & 0o600 != 0o600:

@@ -47,13 +47,17 @@ class FactsRecorder:
         self._stored: set[str] = set()
         self._storing = asyncio.Lock()
 
-    def collect(self, command: str | Sequence[str], env: Mapping[str, str], venv: Path | None) -> RecipeFacts:
+    def collect(
+        self, command: str | Sequence[str], env: Mapping[str, str], venv: Path | None, *, here: bool = True
+    ) -> RecipeFacts:
         """Begin to collect the facts of jobs with this command, these variables and this environment; returns at once.
+
+        Not `here`: the jobs run in a container, whose Python is another one than this machine's, and is not asked.
 
         It takes a thread and some milliseconds of another process, once for all recipes that differ in neither.
         """
         self._machine = self._machine or asyncio.ensure_future(asyncio.to_thread(read_machine_facts))
-        python = find_python(command, env.get("PATH"))
+        python = find_python(command, env.get("PATH")) if here else None
         asked = (python, venv, env.get("PYTHONPATH"))
         if asked not in self._readings:
             self._readings[asked] = asyncio.ensure_future(_survive(read_interpreter_facts(python, env, venv)))

@@ -100,6 +100,14 @@ class AttemptLog:
                     return
                 await self._segment(count, data)
 
+    def read_short(self, most: int) -> bytes | None:
+        """Return the log, which is over, if it has at most `most` bytes; None where it has more, or some is shipped."""
+        size = self._cursor.size
+        if self._cursor.taken or self._tried or size > most:
+            return None
+        count, data = self._cursor.peek(size, over=True)
+        return data if count == size else None
+
     async def _segment(self, count: int, data: bytes) -> None:
         self._tried = count
         won = await create_object(self._store, spell_segment_key(self._prefix, self._segments), data)

@@ -12,7 +12,8 @@ from monkey.errors import CorruptObject, KeyMissing, StoreError
 from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.heartbeat import BEAT, decode_beat
+from monkey.protocol.heartbeat import decode_beat
+from monkey.protocol.liveness.lease import compute_round
 from monkey.protocol.notices.sweep_notices import (
     Notice,
     hash_way,
@@ -31,8 +32,6 @@ from monkey_agent.scheduling.agent_context import AgentContext
 FIRST, SLOWEST, GIVE_UP = 1.0, 60.0, 900.0
 #: Seconds after which a sweep that asks for more than this machine has counts as stalled: waiting changes nothing.
 UNFIT = 60.0
-#: Seconds in which every living agent has beaten.
-BEATEN = 2.5 * BEAT
 
 
 class FinishedJobs(Protocol):
@@ -54,7 +53,7 @@ class Notifier:
         """Notify for the agent's fleet; agents claim each notice, so that one of them sends it."""
         self._store, self._keys, self._claims, self._heart = context.store, context.keys, context.claims, context.heart
         self._clock, self._random, self._spawn = context.clock, context.random, context.spawn
-        self._errors = context.errors
+        self._observer, self._errors = context.observer, context.errors
         #: Sends one notice. Raises UndeliveredNotice.
         self.deliver: Callable[[NotifyChannel, Notice], Awaitable[None]] = partial(_deliver, context)
         #: Logs of notices that need no more work, and of those that a task of ours works on.
@@ -136,7 +135,7 @@ class Notifier:
         if seen is None:
             self._quiet[state.name] = since, head, await self._beats()
             return False
-        if now - since < after + BEATEN:
+        if now - since < after + compute_round(self._observer.longest_lease):
             return False
         if await self._works(seen):
             self._quiet[state.name] = fresh

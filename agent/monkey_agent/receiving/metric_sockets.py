@@ -17,8 +17,10 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 from monkey.removal import remove_file, remove_tree
+from monkey_agent.machine import read_boot_id
 
 #: The file in a workspace, and the variables that name the sockets.
 SOCKET_FILE = "metrics.sock"
@@ -62,7 +64,7 @@ class MetricSockets:
     def _open_unix(self, root: str) -> int:
         path = f"{root}/{SOCKET_FILE}"
         if len(os.fsencode(path)) > _LONGEST_PATH:
-            self._aside = tempfile.mkdtemp(prefix="monkey-")
+            self._aside = tempfile.mkdtemp(prefix=_name_aside())
             path = f"{self._aside}/{SOCKET_FILE}"
         remove_file(path)  # of an earlier job, which used it
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as opened:
@@ -143,6 +145,26 @@ class MetricSockets:
     def __del__(self) -> None:
         """Leave no descriptor behind where an agent's life ends without a `close`."""
         self.close()
+
+
+def remove_dead_sockets() -> None:
+    """Remove the sockets beside workspaces that killed agents of this user left; those of living agents answer."""
+    try:
+        found = [*Path(tempfile.gettempdir()).glob(f"{_name_aside()}*/{SOCKET_FILE}")]
+    except OSError:  # a full disk has no temporary directory, and agents wait for room
+        return
+    for path in found:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
+            try:
+                asking.connect(str(path))
+            except ConnectionRefusedError:
+                if path.parent.lstat().st_uid == os.geteuid():  # no other user can put anything in its place
+                    remove_tree(str(path.parent))
+
+
+def _name_aside() -> str:
+    """Return how directories of sockets begin. On a temporary directory that machines share, each knows its own."""
+    return f"monkey-{read_boot_id()[:8]}-"
 
 
 def _open_udp() -> tuple[int, str]:

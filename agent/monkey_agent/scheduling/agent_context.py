@@ -12,9 +12,12 @@ from monkey.protocol.claims import Claims
 from monkey.protocol.entry_log import Create
 from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import HeartbeatObserver
+from monkey.protocol.liveness.observer import HeartbeatObserver
 from monkey.signing.entry_signers import EntrySigners
+from monkey.spec.job.lease_length import LEASE
+from monkey.store.format import LEASES
 from monkey.store.store_port import Store
+from monkey_agent.pilot_time import PilotTime
 from monkey_agent.ports import Clock
 from monkey_agent.scheduling.agent_identity import AgentIdentity, ProtocolParts
 from monkey_agent.store_troubles import StoreTroubles
@@ -38,6 +41,7 @@ class AgentContext:
     claims: Claims
     errors: UnexpectedErrors
     troubles: StoreTroubles
+    time: PilotTime
     #: Starts a task that ends with the agent; an exception in it ends the agent.
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
@@ -54,11 +58,15 @@ def make_context(
 ) -> AgentContext:
     """Return the context of an agent whose place in the protocol is made of `parts`."""
     keys = Keys(identity.project)
-    heart = parts.heart(store, keys.beat(identity.agent), clock)
-    observer = parts.observer(store, keys, clock, identity.agent, identity.predecessors)
+    lease = identity.lease if store.layout >= LEASES else LEASE
+    heart = parts.heart(store, keys.beat(identity.agent), clock, lease)
+    observer = parts.observer(store, keys, clock, identity.agent, identity.predecessors, lease)
+    observer.own_beat = lambda: heart.newest
     claims = parts.claims(store, parts.create, heart, observer, clock)
     troubles = StoreTroubles(clock, errors)
     heart.on_trouble = troubles.note
     return AgentContext(
-        identity, store, keys, signers, clock, rng, parts.create, heart, observer, claims, errors, troubles, spawn
+        *(identity, store, keys, signers, clock, rng, parts.create, heart, observer, claims, errors, troubles),
+        PilotTime(clock, identity.leave_at, identity.pilot_time),
+        spawn,
     )

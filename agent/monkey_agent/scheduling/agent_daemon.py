@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
-from monkey.errors import StoreError, StoreReplaced
-from monkey.protocol.heartbeat import BEAT, BEAT_WATCHED
+from monkey.errors import MachineUnfit, StoreError, StoreForbidden, StoreReplaced
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.wakeup import wake_agents
 from monkey.signing.entry_signers import EntrySigners
 from monkey.store.store_port import Store
+from monkey_agent.lifecycle.heartbeat_loop import BEAT_RETRY, HeartbeatLoop
 from monkey_agent.notifications.notifier import Notifier
-from monkey_agent.ports import Clock, Runner
+from monkey_agent.ports import Clock, Runner, SlotPort
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.agent_context import make_context
 from monkey_agent.scheduling.agent_identity import PROTOCOL, AgentIdentity, ProtocolParts
 from monkey_agent.scheduling.attempts import Attempts
 from monkey_agent.scheduling.claiming import JobPicker
-from monkey_agent.scheduling.dispatcher import Dispatcher, SlotPort
+from monkey_agent.scheduling.dispatcher import Dispatcher
 from monkey_agent.scheduling.polling import PollSchedule
 from monkey_agent.scheduling.sweep_queue import SweepQueue
 from monkey_agent.unexpected_errors import UnexpectedErrors
 from monkey_agent.uploads.shipper import Shipper
 
-#: Seconds before a heartbeat is tried again that the store did not acknowledge.
-BEAT_RETRY = 3.0
 #: Seconds between checks of the fence at the latest: timers of asyncio do not count the machine's sleep.
 FENCE = 5.0
 #: Seconds that an agent that starts, has no work or leaves waits for a store that does not answer.
@@ -57,8 +55,8 @@ class AgentDaemon:
         self.errors, self._random = errors or UnexpectedErrors(), rng
         context = make_context(identity, store, signers, clock, rng, parts, self.errors, self._spawn)
         self.keys, self.heart, self.observer = context.keys, context.heart, context.observer
-        self.heart.vitals, self.troubles = self._vitals, context.troubles
-        self._wake, self._beat_now, self._leaving = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.troubles, self.time = context.troubles, context.time
+        self._wake, self._leaving = asyncio.Event(), asyncio.Event()
         self.permits = Permits(store, self.keys, context.claims, self.heart, self.observer, rng)
         self.notifier = Notifier(context)
         self.queue = SweepQueue(context, self.notifier)
@@ -67,43 +65,58 @@ class AgentDaemon:
         self.dispatcher = Dispatcher(context, self.queue, self.picker, self.permits, slots, self.attempts, self._wake)
         self.shipper = Shipper(context, runner)
         self.attempts.listeners.append(self.shipper)
+        self.beats = HeartbeatLoop(context, runner, self.queue, self.picker, self.attempts, self.dispatcher)
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._sealing, self._create = asyncio.Lock(), parts.create
         self._failure: BaseException | None = None
+        self._unfit: MachineUnfit | None = None
         self._idle_since: float | None = None
         #: Did it leave because there was nothing to do; because it was asked to; because the store stayed away?
         self.found_nothing = self.taken_back = self.gave_up = self._was_busy = False
         self._why = "the agent leaves"
-        #: More fields of heartbeats.
-        self.more_vitals: Callable[[], dict[str, Any]] = dict
 
     # -- a life -------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Work until there has been nothing to do for a while, or stop() is called."""
+        """Work until there has been nothing to do for a while, or stop() is called. Raises MachineUnfit."""
         began = self.clock.now()
         while not await self.heart.beat():
             if self._leaving.is_set() or self.clock.now() - began > PATIENCE_SECONDS + (
                 self.identity.idle_timeout or 0
             ):
                 self.errors.say("the store did not take a first heartbeat: giving up")
+                if not self._leaving.is_set():
+                    self._check_rights()
                 self.gave_up = True
                 return
             await self.clock.sleep(BEAT_RETRY)
         self.runner.renew(self.heart.deadline)
-        for loop in (self._beats(), self._looks(), self._fence(), self._dispatch(), self.shipper.run()):
+        loops = self.beats.run(), self._looks(), self._fence(), self._dispatch(), self.shipper.run(), self._keep_time()
+        for loop in loops:
             self._spawn(loop)
         await self._leaving.wait()
         if self._failure:
             await self._abandon()
             raise self._failure
         await self._leave()
+        if self._unfit:
+            raise self._unfit
+
+    def _check_rights(self) -> None:
+        """Raise MachineUnfit where this machine has no right to write: to start it again would change nothing."""
+        refused = self.troubles.newest
+        if isinstance(refused, StoreForbidden):
+            raise MachineUnfit(refused.message, hint=refused.hint)
 
     def stop(self, why: str = "", *, replaced: bool = False) -> None:
         """Ask the agent to release its jobs and leave; `why`: the reason; `replaced`: another does its work."""
         self.taken_back = self.taken_back or not replaced
         self._why = why or self._why
         self._leaving.set()
+
+    def refuse_machine(self, unfit: MachineUnfit) -> None:
+        """Ask the agent to leave, and to raise `unfit` then: this machine can run no job."""
+        self._unfit = unfit
+        self.stop(unfit.message)
 
     async def _leave(self) -> None:
         """Release what is in hand, seal the journal, say goodbye: as far as the store answers in time."""
@@ -119,7 +132,7 @@ class AgentDaemon:
             await self.permits.release(sweep)
         await self._abandon()
         while self.clock.now() < until + PATIENCE_SECONDS:
-            if await self._seal() and await self.heart.beat(left=True):
+            if await self.beats.seal() and await self.heart.beat(left=True):
                 if given_back:
                     await wake_agents(self.store, self.keys)  # others continue with it at once
                 return
@@ -144,47 +157,15 @@ class AgentDaemon:
 
     # -- loops --------------------------------------------------------------------------------------------------------
 
-    async def _beats(self) -> None:
-        while True:
-            await self._until_next_beat()
-            if self.heart.journal.full:
-                await self._seal()
-            if await self.heart.beat():
-                # In this order: what must ask again is frozen before the supervisor's deadline moves.
-                self.attempts.check_all()
-                self.runner.renew(self.heart.deadline)
-                self._wake.set()
-            else:
-                await self.clock.sleep(BEAT_RETRY)
-
-    async def _until_next_beat(self) -> None:
-        """Wait until a beat is due, or a user begins to watch."""
-        if self.clock.now() >= self.heart.acknowledged + BEAT:
+    async def _keep_time(self) -> None:
+        """Leave when the machine's time is over."""
+        if self.time.left == float("inf"):
             return
-        # Where looking costs nothing, beating does not either, and whoever looks in sees what is.
-        often = self.queue.watched or self.store.poll < 1
-        pause = BEAT_WATCHED if often else BEAT * self._random.uniform(0.8, 1.0)
-        waits = [asyncio.ensure_future(self.clock.sleep(pause)), asyncio.ensure_future(self._beat_now.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        self._beat_now.clear()
-
-    async def _seal(self) -> bool:
-        """Write what the journal gathered as a segment. Its bytes stay the same until the store has answered."""
-        async with self._sealing:
-            i, block = self.heart.journal.pending()
-            if not block:
-                return True
-            try:
-                await self._create(self.store, self.keys.segment(self.identity.agent, i), block.encode())
-            except StoreError as exc:
-                self.troubles.note(exc)
-                return False
-            self.heart.journal.seal()
-            return True
+        while (left := self.time.left) > 0:
+            await self.clock.sleep(min(left, FENCE))
+        self.attempts.time_over = True
+        work_left = bool(self.attempts.in_hand or self.queue.busy or self.queue.lacks_time)
+        self.stop(self.time.reason, replaced=not work_left)
 
     async def _fence(self) -> None:
         while True:
@@ -194,7 +175,7 @@ class AgentDaemon:
             await self.clock.sleep(min(max(left, 0.05), FENCE) if left > 0 else FENCE)
 
     async def _looks(self) -> None:
-        pauses = PollSchedule(self.store, self.keys, self.clock, self._random)
+        pauses = PollSchedule(self.store, self.keys, self.clock, self._random, self.observer)
         while True:
             try:
                 with self.errors.alone("a look at the store"):
@@ -207,20 +188,25 @@ class AgentDaemon:
                 self.troubles.note(exc)
                 self._give_up_waiting()
             shortly = None if self._idle_since is None else self.identity.idle_timeout
-            await pauses.rest(idle=not self.queue.by_sweep, shortly=shortly, every_second=self._tell_of_work)
+            self.queue.news |= await pauses.rest(
+                idle=not self.queue.by_sweep,
+                shortly=shortly,
+                full=lambda: self.dispatcher.full,
+                every_second=self._tell_of_work,
+            )
 
     def _tell_of_work(self) -> bool:
         """Let who asks for the state see at once that work has started; say whether there is reason to look."""
         busy = any(work.running for work in self.attempts.live)
         if busy and not self._was_busy:
-            self._beat_now.set()
+            self.beats.hurry()
         self._was_busy = busy
         return self.queue.finished and not self.attempts.in_hand
 
     def _give_up_waiting(self) -> None:
         """Leave a store that stays away, unless jobs are in hand: they are frozen, and wait for it."""
-        silent = self.clock.now() - self.heart.acknowledged
-        if not self.attempts.in_hand and silent > PATIENCE_SECONDS + (self.identity.idle_timeout or float("inf")):
+        late = self.clock.now() - self.heart.deadline
+        if not self.attempts.in_hand and late > (self.identity.idle_timeout or float("inf")):
             self.errors.say("the store is away, and nothing is in hand that would wait for it: giving up")
             self.gave_up = True
             self._leaving.set()
@@ -230,11 +216,11 @@ class AgentDaemon:
         await self.queue.look(self._at_work())
         self.picker.look += 1
         if self.queue.watched and not watched:
-            self._beat_now.set()
+            self.beats.hurry()
         for work in list(self.attempts.live):
             self._mind(work)
         if self.queue.finished:
-            await self._seal()  # that nothing is left is said only once it is durable what became of it all
+            await self.beats.seal()  # that nothing is left is said only once it is durable what became of it all
         await self.queue.tidy(self._at_work())
         self._idle()
         self._wake.set()
@@ -261,7 +247,9 @@ class AgentDaemon:
         patience = self.identity.idle_timeout
         # What has expired is not waited for: there are machines that are paid for until they go.
         if patience is not None and (self.queue.expired or now - self._idle_since >= patience):
-            self.found_nothing = True
+            # What only lacks time is left to the next machine.
+            self.taken_back = self.taken_back or self.queue.lacks_time
+            self.found_nothing = not self.queue.lacks_time
             self._leaving.set()
 
     # -- dispatch -----------------------------------------------------------------------------------------------------
@@ -276,24 +264,4 @@ class AgentDaemon:
             except StoreError as exc:
                 self.troubles.note(exc)
             if self.queue.finished and self.heart.told < self.heart.journal.total:
-                self._beat_now.set()  # whoever waits for the sweep's end is told at once
-
-    # -- for people ---------------------------------------------------------------------------------------------------
-
-    def _vitals(self) -> dict[str, Any]:
-        at_work = [work for work in self.attempts.live if work.slot]
-        idle = sorted(self.attempts.in_hand.keys() - {work.job for work in at_work})
-        alerts = [*self.troubles.messages, *self.dispatcher.alerts, *sorted(self.picker.torn)[:3]]
-        return {
-            "running": list(self.attempts.list_vitals(at_work)),
-            "idle": idle,
-            "alert": "; ".join(filter(None, alerts)),
-            "unfit": sorted(self.queue.unfit),
-            **({"draining": True} if self.dispatcher.closed else {}),
-            **self._more(),
-        }
-
-    def _more(self) -> dict[str, Any]:
-        with self.errors.alone("what heartbeats tell of the machine"):
-            return self.more_vitals()
-        return {}
+                self.beats.hurry()  # whoever waits for the sweep's end is told at once

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from monkey.protocol.claims import Claims
 from monkey.protocol.entry_log import Create
 from monkey.protocol.heartbeat import HeartbeatWriter
-from monkey.protocol.observer import HeartbeatObserver
+from monkey.protocol.liveness.observer import HeartbeatObserver
+from monkey.protocol.sweeps.revision import Revision
+from monkey.spec.job.lease_length import LEASE
 from monkey.store.create import create_object
+from monkey_agent.containers.image_choice import ANY_IMAGE, ImageChoice
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,18 @@ class AgentIdentity:
     predecessors: frozenset[str] = frozenset()
     #: Seconds without work after which it leaves; None to stay.
     idle_timeout: float | None = 10.0
+    #: When it leaves, in seconds since the epoch; and the seconds that its machine has in all (None: those until then).
+    leave_at: float = float("inf")
+    pilot_time: float | None = None
+    images: ImageChoice = ANY_IMAGE
+    #: Seconds that it may be silent before others take its jobs over, where the store's layout has leases.
+    lease: float = LEASE
 
     @property
     def agent(self) -> str:
         """Return how heartbeats and claims name it."""
         return f"{self.fleet}/{self.name}/{self.boot}"
+
+    def may_run(self, revision: Revision) -> bool:
+        """Return whether jobs of a revision are this agent's, as far as their providers and their image go."""
+        return self.fleet in revision.settings.providers and self.images.is_taken(revision.recipe.image)

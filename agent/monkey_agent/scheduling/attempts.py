@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from monkey.errors import CorruptObject, FleetError, JobFailed, StoreError
+from monkey.errors import CorruptObject, FleetError, JobFailed, MachineFault, StoreError
 from monkey.protocol.claims import RETRY_SECONDS, HeldClaim
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.journal import make_record
@@ -48,6 +48,7 @@ class Attempts:
         self._runner, self._permits, self._picker = runner, permits, picker
         self._claims, self._heart, self._clock = context.claims, context.heart, context.clock
         self._spawn, self._errors, self._troubles = context.spawn, context.errors, context.troubles
+        self._time, self.time_over = context.time, False
         self.listeners: list[AttemptListener] = []
         self.in_hand: dict[str, ActiveAttempt] = {}
         picker.in_hand = self.in_hand
@@ -103,6 +104,8 @@ class Attempts:
         async with work.lock:
             held, work.held = work.held, None
             recorded = held is not None and await self._record(work, held, outcome)
+        if outcome.files and work.running and not recorded:
+            await self._keep_files(work, work.running)
         with self._errors.alone(f"job {work.job}"):
             if work.running:
                 work.running.leave(recorded=recorded)
@@ -118,6 +121,8 @@ class Attempts:
             return await self._outcome(work.running)
         except (JobFailed, CorruptObject) as exc:
             return AttemptOutcome(AttemptEnd.FAILED, reason=exc.message, log_tail=getattr(exc, "log_tail", []))
+        except MachineFault as exc:
+            return AttemptOutcome(AttemptEnd.STOPPED, reason=exc.message)
         except StoreError as exc:
             return AttemptOutcome(
                 AttemptEnd.STOPPED, reason=f"the store did not give what the job needs: {exc.message}"
@@ -169,6 +174,16 @@ class Attempts:
                 self._troubles.note(exc)
                 await self._clock.sleep(RETRY_SECONDS)
 
+    async def _keep_files(self, work: ActiveAttempt, running: LiveAttempt) -> None:
+        """Bring the files to the store that an end was to hold: that end is not in the log."""
+        with self._errors.alone(f"files of job {work.job}"):
+            while True:
+                try:
+                    return await running.keep_files()
+                except StoreError as exc:
+                    self._troubles.note(exc)
+                    await self._clock.sleep(RETRY_SECONDS)
+
     async def _record(self, work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome) -> bool:
         """Append the end, and say whether it is in the log; an end that cannot be written becomes a failure."""
         try:
@@ -176,7 +191,8 @@ class Attempts:
         except Exception as exc:
             reason = self._errors.tell(f"the end of job {work.job}", exc)
             with self._errors.alone(f"the end of job {work.job}"):
-                return await self._conclude(work, held, AttemptOutcome(AttemptEnd.FAILED, reason=reason))
+                broken = AttemptOutcome(AttemptEnd.FAILED, reason=reason, files=outcome.files)
+                return await self._conclude(work, held, broken)
             return False
 
     async def _conclude(self, work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome) -> bool:
@@ -186,7 +202,8 @@ class Attempts:
             self._picker.note_lost(work.vitals())
             self._claims.drop(held)
             return False
-        end = make_end(work, held, outcome, self._clock.wall())
+        pilot_time = self._time.whole if self.time_over and outcome.reason == self._time.reason else 0.0
+        end = make_end(work, held, outcome, self._clock.wall(), pilot_time)
         recorded = await self._claims.end(held, end)
         if recorded:
             self._picker.journal(make_record(work.job, held.k + 1, end))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import zlib
 from collections.abc import Container
 from typing import Any, NamedTuple
 
@@ -26,6 +27,10 @@ BACKOFF_MAX = 60.0
 ROUNDS = 3
 #: The most seconds that a lost attempt is believed to have run.
 MAX_LOST_SECONDS = 3e7
+#: Idle agents that read the log of another's job at one look, in a large fleet: if all did, that would be N² requests.
+LOG_READERS = 4
+#: Such logs that one agent reads at a look: reading hundreds would take longer than the promise of a takeover allows.
+MAX_LOG_READINGS = 32
 #: Number of jobs that are examined before heartbeats and the like get their turn.
 BREATH = 64
 
@@ -46,11 +51,15 @@ class JobPicker:
         """Pick jobs of the queue's sweeps, and report to `queue` how they end."""
         self._store, self._keys, self._claims = context.store, context.keys, context.claims
         self._heart, self._observer, self._clock = context.heart, context.observer, context.clock
-        self._queue = queue
+        self._queue, self._time = queue, context.time
         self._logs: dict[str, EntryLog] = {}
         self._journaled: set[tuple[str, int]] = set()
         #: Number of the look at the other agents: a busy job is examined once a look.
         self.look = 0
+        #: Was another agent faster when a job was claimed last? In a large fleet the next one's log is read first then.
+        self._outrun = False
+        #: Share of others' jobs whose logs are read at a look, and the look for which it was computed.
+        self._share, self._counted = 1.0, -1
         #: Jobs in hand here, of any sweep.
         self.in_hand: Container[str] = ()
         #: Keys of entries that could not be read.
@@ -66,6 +75,8 @@ class JobPicker:
         for turn in itertools.count(1):
             if turn % BREATH == 0:
                 await asyncio.sleep(0)
+            if candidates.hurried != self.look:
+                candidates.hurry(self._find_silent_jobs(), self.look)
             job = candidates.next(self._clock.now(), self.look)
             if job is None:
                 return None
@@ -82,18 +93,54 @@ class JobPicker:
                     return job, log
         raise AssertionError("unreachable")
 
+    def _find_silent_jobs(self) -> list[str]:
+        """Return the jobs of agents that were silent for a whole lease; each agent has them in an order of its own.
+
+        They are known from the jobs' logs that were read, and from the agents' last heartbeats.
+        """
+        silent = self._observer.find_silent()
+        jobs = {job for job, log in self._logs.items() if isinstance(log.tail, Claim) and log.tail.agent in silent}
+        for beat in (self._observer.beats[agent] for agent in silent & self._observer.beats.keys()):
+            held = {base.removeprefix(self._keys.jobs).removesuffix("/") for base, _ in beat.held}
+            jobs |= held - self._logs.keys()
+        return sorted(jobs, key=lambda job: zlib.crc32(f"{self._observer.me} {job}".encode()))
+
     async def _open(self, candidates: JobCandidates, job: str) -> EntryLog | None:
         """Return the job's log if a claim may be appended to it, else None. Raises StoreError."""
         log = self._logs.setdefault(job, EntryLog(self._keys.job_log(job)))
-        if log.head or self._observer.tally(job):
+        if self._is_left_to_others(job, log):
+            return None
+        claimed = log.head or job in candidates.early or self._observer.tally(job)
+        if claimed or (self._outrun and self._observer.crowded):
             await log.refresh(self._store)
         return None if self.settle(candidates, job, log) or not self._claims.free(log) else log
+
+    def _is_left_to_others(self, job: str, log: EntryLog) -> bool:
+        """Is the log of a job that a living agent has read by others at this look? Each look, it is others' turn.
+
+        What its agent gives back is known from that agent's heartbeat, too; and that it is silent, from the roster.
+        """
+        if not self._observer.crowded or not isinstance(log.tail, Claim) or self._claims.free(log):
+            return False
+        turn = zlib.crc32(f"{self._observer.me} {job} {self.look}".encode()) / 2**32
+        return turn >= self._compute_share()
+
+    def _compute_share(self) -> float:
+        """Return the share of others' jobs whose logs are read at this look, by the logs that are known."""
+        if self._counted != self.look:
+            tails = [log.tail for log in self._logs.values()]
+            self._counted = self.look
+            owners = [tail.agent for tail in tails if isinstance(tail, Claim)]
+            idle = max(1, self._observer.living + 1 - len(set(owners)))
+            self._share = min(LOG_READERS / idle, MAX_LOG_READINGS / len(owners))
+        return self._share
 
     async def claim(self, candidates: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
         """Claim a job that was found; return None where another agent was faster, or the store does not answer."""
         for _ in range(ROUNDS):
             head = log.head
             held = await self._take(candidates, job, log)
+            self._outrun = held is None and log.head > head
             if held:
                 self._mourn(job, log, held.k, candidates)
                 return held
@@ -116,6 +163,8 @@ class JobPicker:
             return True
         if log.head == 0:
             return False
+        if self._time.is_half_over and any(isinstance(entry, EndEntry) and entry.pilot_time for entry in log.entries):
+            return True  # it ended with a machine's time before: it is for one that has more of it
         due = self._due(candidates, job, log, counts.failed_at)
         if due > self._clock.now():
             candidates.wait(job, due)
@@ -125,7 +174,7 @@ class JobPicker:
     def _final(self, candidates: JobCandidates, job: str, judged: Verdict, counts: LogTally) -> None:
         """Note the verdict on a job that will not run again."""
         if judged is Verdict.FAILED:
-            k = max(counts.failed_at + counts.lost_at + counts.saved_at)
+            k = counts.last_at
             candidates.finals[job] = str(judged), k
             self._queue.job_failed(candidates, job, k)
             return
@@ -160,6 +209,8 @@ class JobPicker:
 
     async def _take(self, candidates: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
         checkpoint = await self._checkpoint(job, log.tail)
+        if not self._time.fits(candidates.revision.settings.timeout):
+            return None  # reading the log took its time
         lost, user = self._lost(job, log.tail).seconds, candidates.revision.author
         return await self._claims.take(log, candidates.state.name, checkpoint, lost, user)
 

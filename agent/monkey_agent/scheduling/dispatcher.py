@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from monkey.errors import StoreError
+from monkey.fleet.machine_capacity import format_resources
 from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import Claim
 from monkey.protocol.record.job_attempts import list_attempts
 from monkey.protocol.sweeps.permits import Permits
-from monkey.spec.job.recipe import JobResources
-from monkey_agent.ports import Attempt, Slot
+from monkey.protocol.sweeps.revision import Revision
+from monkey_agent.ports import Attempt, Slot, SlotPort
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.agent_context import AgentContext
 from monkey_agent.scheduling.attempts import AttemptListener, Attempts
@@ -33,23 +33,6 @@ SHORT, INSTANT = 10.0, 0.1
 _FEW, _MANY = 0.5, 2.0
 #: Seconds after which a job that was claimed ahead and got no slot is released.
 _AHEAD = 5.0
-
-
-class SlotPort(Protocol):
-    """The slots of the machine, which fill its capacity."""
-
-    @property
-    def lacking(self) -> str:
-        """Return, in words, why no job can begin here now; "" if jobs can."""
-
-    def take(self, resources: JobResources) -> Slot | None:
-        """Return a slot, or None when none is free now."""
-
-    def give(self, slot: Slot) -> None:
-        """Give a slot back."""
-
-    def fits(self, resources: JobResources) -> bool:
-        """Return whether the machine could ever have such a slot."""
 
 
 class Dispatcher(AttemptListener):
@@ -67,18 +50,26 @@ class Dispatcher(AttemptListener):
     ) -> None:
         """Hand out `slots` to the jobs of the queue's sweeps; `wake` is set when slots may be filled again."""
         self._identity, self._observer, self._clock = context.identity, context.observer, context.clock
+        self._time, self._troubles = context.time, context.troubles
         self._queue, self._picker, self._permits = queue, picker, permits
         self._slots, self._attempts, self._wake = slots, attempts, wake
         #: Attempts that are claimed ahead, in the order in which they get slots.
         self._ahead: list[ActiveAttempt] = []
         #: Sweep to the seconds that its last attempt here had a slot.
         self._lasted: dict[str, float] = {}
-        self._troubles = context.troubles
         #: Whether a job was claimed ahead in vain since a slot last came free: another would be released, too.
         self._in_vain = False
         attempts.listeners.append(self)
         #: Whether no job is started any more.
         self.closed = False
+        #: Whether a free slot found no job when slots were filled last.
+        self._left_over = True
+        #: Says why no job of a revision can run on this machine now; "" if one can, None while that is being found out.
+        self.find_lack: Callable[[Revision], str | None] = lambda _: ""
+        #: Says why none of them is begun for a moment; "" where they are.
+        self.find_rest: Callable[[Revision], str] = lambda _: ""
+        #: Sweeps of which it is being found out whether their jobs can run here.
+        self._unclear = set[str]()
 
     def close(self) -> None:
         """Begin no job any more, and release the jobs that wait for a slot."""
@@ -92,34 +83,57 @@ class Dispatcher(AttemptListener):
     @property
     def alerts(self) -> list[str]:
         """Return the alerts that people should know; some may be empty."""
-        return [*self._queue.alerts, self._slots.lacking]
+        return [*self._queue.alerts, self._slots.lacking, self._slots.held_up]
+
+    @property
+    def full(self) -> bool:
+        """Return whether jobs run, and no slot is free for another."""
+        return bool(self._attempts.live) and not self._left_over
 
     async def fill(self, leaving: Callable[[], bool]) -> None:
         """Begin attempts until no slot is free or no job is left before the next look. Raises StoreError."""
         self._call()
+        self._left_over = False
         while not leaving() and not self.closed and await self._begin_any():
             pass
         self._dismiss()
         for sweep in self._permits.idle:
             await self._permits.release(sweep)
 
+    def _find_lacks(self) -> None:
+        """Find out of which sweeps no job can run here as this machine is now: no agent claims what it must fail."""
+        sweeps = self._queue.by_sweep  # asked for each job that is begun: only those that lack something are kept
+        known = {name: why for name, of in sweeps.items() if (why := self.find_lack(of.revision)) != ""}
+        self._queue.lacking = {name: sweeps[name].leave_sweep(why) for name, why in known.items() if why}
+        self._unclear = {name for name, why in known.items() if why is None}
+        self._queue.resting = {name: why for name, of in sweeps.items() if (why := self.find_rest(of.revision))}
+
     async def _begin_any(self) -> bool:
+        self._find_lacks()
         urgent: int | None = None
         for name in self._queue.order():
             candidates = self._queue.by_sweep.get(name)
-            if candidates is None:
-                continue  # a look came between
+            if candidates is None or name in self._unclear:
+                continue  # a look came between; or the dispatcher is called again once it is clear
             if urgent is not None and candidates.revision.settings.priority < urgent:
                 return False  # slots are kept free for a larger job that is more urgent
             try:
-                if not self._slots.fits(candidates.revision.settings.resources):
-                    self._queue.unfit[name] = candidates.revision.settings.resources
+                if not self._slots.fits(asked := candidates.revision.settings.resources):
+                    why = f"a job asks for {format_resources(asked)}, more than there is here"
+                    self._queue.unfit[name] = candidates.leave_sweep(why)
                     continue
-                slot = self._slots.take(candidates.revision.settings.resources)
+                if not self._time.fits(candidates.revision.settings.timeout):
+                    self._queue.untimely[name] = candidates.revision.settings.timeout or 0.0
+                    continue
+                slot = self._slots.take(asked)
+                held = slot is None and self._slots.held_by_others
                 if (slot or self._may_claim_ahead(candidates)) and await self._begin(candidates, slot):
                     return True
-                if slot is None and len(self._queue.by_sweep) > 1 and await self._waits(candidates):
+                self._left_over = self._left_over or slot is not None
+                if slot is None and (held or len(self._queue.by_sweep) > 1) and await self._waits(candidates):
                     urgent = candidates.revision.settings.priority
+                    if held:
+                        self._slots.wait(asked)
             except StoreError:
                 raise
             except Exception as exc:
@@ -131,10 +145,9 @@ class Dispatcher(AttemptListener):
 
         Nor while the store refuses or does not answer: jobs hold their slots until they have stored what they made.
         """
-        if self._in_vain or self._troubles.messages:
+        if self._in_vain or self._troubles.messages or self._slots.wanted_by_others:
             return False
-        lasted = self._lasted.get(candidates.state.name, SHORT)
-        ahead = len(self._ahead)
+        lasted, ahead = self._lasted.get(candidates.state.name, SHORT), len(self._ahead)
         enough = (len(self._attempts.live) - ahead) * (_MANY if lasted < INSTANT else _FEW)
         short = lasted < SHORT and ahead < enough and candidates.revision.settings.max_concurrent_jobs is None
         return short and not self._slots.lacking
@@ -147,6 +160,8 @@ class Dispatcher(AttemptListener):
                 continue
             slot = self._slots.take(work.attempt.settings.resources)
             if slot is None:
+                if self._slots.held_by_others:
+                    self._slots.wait(work.attempt.settings.resources)
                 break
             self._ahead.remove(work)
             self._attempts.give_slot(work, slot)
@@ -166,8 +181,7 @@ class Dispatcher(AttemptListener):
 
     def _leaves_soon(self, before: ActiveAttempt, work: ActiveAttempt) -> bool:
         return (
-            before.running is not None
-            and before.follower is None
+            (before.running is not None and before.follower is None)
             and (before.slot is not None or before.follows is not None)
             and not (before.frozen or before.stopping)
             and before.attempt.settings.resources == work.attempt.settings.resources
@@ -175,10 +189,9 @@ class Dispatcher(AttemptListener):
         )
 
     def _dismiss(self) -> None:
-        now = self._clock.now()
         for work in self._ahead:
             begun = work.running and work.running.begun
-            if (self.closed or now - work.since > _AHEAD) and not work.stopping and not begun:
+            if (self.closed or self._clock.now() - work.since > _AHEAD) and not work.stopping and not begun:
                 self._in_vain = True
                 self._attempts.dismiss(work, "it was claimed ahead, and no slot came free")
 

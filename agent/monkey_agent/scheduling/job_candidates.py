@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from monkey.protocol.sweeps.sweep_state import SweepState
+
+
+class LeftSweep(NamedTuple):
+    """Why a machine can run no job of a sweep, and the revision of which that was found."""
+
+    why: str
+    revision: int
 
 
 class JobCandidates:
     """The jobs of a sweep's newest revision that are not known to be final.
 
     The agent first looks once at every job, in a random order, so that agents that start together do not want the same
-    jobs. Then it looks again and again at those that were busy or must wait.
+    jobs. Then it looks again and again at those that were busy or must wait. Jobs of silent agents come first.
     """
 
     def __init__(self, state: SweepState, rng: random.Random) -> None:
@@ -26,6 +34,11 @@ class JobCandidates:
         self._walked = False
         #: Job to the number of the look at which it was found busy; it is looked at again after the next one.
         self._busy: dict[str, int] = {}
+        #: Jobs that come before all others, and the number of the look that named them.
+        self._first: dict[str, None] = {}
+        self.hurried = -1
+        #: Those of them that were examined before the walk came to them.
+        self.early: set[str] = set()
         #: Job to when it may be tried again, on the agent's clock.
         self._waiting: dict[str, float] = {}
         #: Job that has ended without success to its verdict, and to the position in its log that has the reason.
@@ -48,10 +61,22 @@ class JobCandidates:
                 yield ids[at]
             at = (at + step) % count
 
+    def leave_sweep(self, why: str) -> LeftSweep:
+        """Return that this machine can run no job of the sweep as it is now."""
+        return LeftSweep(why, self.state.revision_at)
+
     def next(self, now: float, look: int) -> str | None:
         """Return the next job to examine; None: none before the next look. The caller must put it back unless final."""
+        while self._first:
+            first = next(iter(self._first))
+            del self._first[first]
+            if self._busy.pop(first, None) is not None:
+                return first
+            if self._is_before_walk(first):
+                self.early.add(first)
+                return first
         if not self._walked:
-            job = next(self._walk, None)
+            job = next((one for one in self._walk if one not in self.early), None)
             if job is not None:
                 return job
             self._walked = True
@@ -65,6 +90,16 @@ class JobCandidates:
             del self._busy[job]
             return job
         return None
+
+    def _is_before_walk(self, job: str) -> bool:
+        """May the walk still come to the job?"""
+        if self._walked or job in self.early or job in self._waiting:
+            return False
+        return job in self.revision.rows and job not in self.revision.adopted
+
+    def hurry(self, jobs: Iterable[str], look: int) -> None:
+        """Examine these jobs before all others, in their order, unless they are final or wait; `look` names them."""
+        self._first, self.hurried = dict.fromkeys(jobs), look
 
     def busy(self, job: str, look: int) -> None:
         """Note that another agent has the job: examine it after the next look. (Insertion order is order of looks.)"""

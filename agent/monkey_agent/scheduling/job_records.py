@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from monkey.protocol.claims import HeldClaim
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.record.job_attempts import AttemptRecord
+from monkey.protocol.sweeps.verdicts import explain_cut
 from monkey_agent.ports import AttemptEnd, AttemptOutcome
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
 
@@ -70,12 +72,17 @@ def merge_record(
     return fields
 
 
-def make_end(work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome, now: float) -> EndEntry:
-    """Make the end of an attempt that was claimed by `held`; `now`: the agent's wall clock."""
+def make_end(
+    work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome, now: float, pilot_time: float = 0.0
+) -> EndEntry:
+    """Make the end of an attempt that was claimed by `held`; `now`: the agent's wall clock.
+
+    `pilot_time`: the seconds that its machine had in all, if it was released because they are over; else 0.
+    """
     attempt = work.attempt
     begun = work.running is not None and work.running.begun
     record = merge_record(attempt.earlier, outcome.outputs, resumed=bool(outcome.history), begun=begun)
-    return EndEntry(
+    end = EndEntry(
         outcome=ENDED[outcome.ending],
         agent=held.claim.agent,
         nonce=held.claim.nonce,
@@ -96,4 +103,8 @@ def make_end(work: ActiveAttempt, held: HeldClaim, outcome: AttemptOutcome, now:
             "history": [part.to_json() for part in outcome.history],
             **record,
         },
+        files=outcome.files.to_json() if outcome.files else None,
+        pilot_time=pilot_time,
+        checkpoint=outcome.checkpoint if pilot_time else 0,
     )
+    return replace(end, reason=explain_cut(pilot_time)) if end.is_cut else end

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from monkey.errors import StoreError
-from monkey.fleet.machine_capacity import format_count
 from monkey.protocol.sweeps.queue_markers import FleetQueue, hint_idle, read_queue
 from monkey.protocol.sweeps.sweep_log import append_stop
 from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.protocol.sweeps.verdicts import Verdict, judge_job
-from monkey.spec.job.recipe import JobResources
+from monkey.protocol.wakeup import SELDOM, wake_agents
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
+from monkey.spec.yaml.units import format_duration
 from monkey_agent.notifications.notifier import Notifier
 from monkey_agent.scheduling.agent_context import AgentContext
-from monkey_agent.scheduling.job_candidates import JobCandidates
+from monkey_agent.scheduling.job_candidates import JobCandidates, LeftSweep
 from monkey_agent.scheduling.sweep_reader import SweepReader
 
 #: Sweeps of which other agents hint that nothing is left, and that one look checks.
 CHECKED = 32
 #: Seconds after which a watcher's marker that does not change counts for nothing.
 WATCH = 10.0
+#: Seconds after which an agent with work lists the queue and the watchers again, though no bell told of anything new
+#: there; and in a large fleet. An agent without work lists them at each look.
+_RELIST, _RELIST_CROWDED = 120.0, 1200.0
 
 
 class SweepQueue:
@@ -49,21 +52,40 @@ class SweepQueue:
         self._refuted: set[tuple[str, tuple[object, ...], tuple[str, int]]] = set()
         self._watchers: dict[str, tuple[str, float]] = {}
         self.watched = False
-        #: Sweeps that ask for more than this machine could ever offer.
-        self.unfit: dict[str, JobResources] = {}
+        #: May the queue or the watchers have changed? The bell rings then, where listing them costs money.
+        self.news, self._listed = True, float("-inf")
+        #: Sweeps that ask for more than this machine could ever offer, and why; all these are for other machines.
+        self.unfit: dict[str, LeftSweep] = {}
+        #: Sweeps of which no job can run here before this machine has what it lacks: a container runtime.
+        self.lacking: dict[str, LeftSweep] = {}
+        #: Sweeps of which no job is begun here for a moment, and why: the agent stays, and tries again.
+        self.resting: dict[str, str] = {}
+        #: Sweeps whose jobs may take longer than this machine has left, and the seconds that they may take.
+        self.untimely: dict[str, float] = {}
+        self._time, self._may_run = context.time, context.identity.may_run
 
     async def look(self, at_work: set[str]) -> None:
         """Read markers, heartbeats, watchers and the sweeps that have work or are `at_work`. Raises StoreError."""
         await self._observer.look()
         if self._reader.refresh_signers():
             self._checked.clear()
-        self._queue = await read_queue(self._store, self._keys, self._fleet)
+        relist = self._is_list_due()
+        if relist:
+            self._queue = await read_queue(self._store, self._keys, self._fleet)
         self._markers = self._choose_sweeps()
         for name in sorted({*self._markers, *at_work}):
             await self._read(name)
         for name in self.by_sweep.keys() - self._markers.keys():
             del self.by_sweep[name]
-        await self._watch()
+        if relist:
+            await self._watch()
+            self.news, self._listed = False, self._clock.now()
+
+    def _is_list_due(self) -> bool:
+        """Are the queue and the watchers to be listed at this look?"""
+        cheap = self._store.poll < SELDOM
+        old = self._clock.now() - self._listed >= (_RELIST_CROWDED if self._observer.crowded else _RELIST)
+        return cheap or self.news or self.watched or not self.by_sweep or old
 
     async def brought(self) -> bool:
         """Say whether there is work now that was not there at the last look. Raises StoreError."""
@@ -85,6 +107,7 @@ class SweepQueue:
         elif changed or name not in self.by_sweep:
             self.by_sweep[name] = JobCandidates(state, self._random)
             self.unfit.pop(name, None)
+            self.untimely.pop(name, None)
 
     def set_aside(self, name: str, exc: Exception) -> None:
         """Leave a sweep alone in which something unexpected happened, until its log says more."""
@@ -98,7 +121,7 @@ class SweepQueue:
             state.active
             and state.name in self._markers
             and state.revision is not None
-            and self._fleet in state.revision.settings.providers
+            and self._may_run(state.revision)
             and not self._reader.list_refused_secrets(state)
         )
 
@@ -112,12 +135,18 @@ class SweepQueue:
 
     def order(self) -> list[str]:
         """Return the sweeps to take work from, the most urgent first, in turn where they are equal."""
-        names = self._open()
+        names = [name for name in self._open() if name not in self.resting]
         self._random.shuffle(names)
         return sorted(names, key=lambda name: -self.by_sweep[name].revision.settings.priority)
 
     def _open(self) -> list[str]:
-        return [name for name, of in self.by_sweep.items() if name not in self.unfit and not self.over(of.state)]
+        closed = self.left_to_others.keys() | self.untimely.keys()
+        return [name for name, of in self.by_sweep.items() if name not in closed and not self.over(of.state)]
+
+    @property
+    def left_to_others(self) -> dict[str, LeftSweep]:
+        """Return the sweeps of which this machine can run no job, and why."""
+        return {**self.unfit, **self.lacking}
 
     def over(self, state: SweepState) -> bool:
         """Has the sweep expired, or is it about to?"""
@@ -193,7 +222,7 @@ class SweepQueue:
                 self.set_aside(name, exc)
         self.notifier.forget(self._markers)
         left = [candidates.state for candidates in self.by_sweep.values() if not candidates.done]
-        await self.notifier.listen(left, self.unfit, self.over, busy=bool(at_work))
+        await self.notifier.listen(left, self.left_to_others, self.over, busy=bool(at_work))
 
     async def _tidy(self, name: str, at_work: set[str]) -> None:
         if name in self._endings:
@@ -210,6 +239,8 @@ class SweepQueue:
             self._refuted.add((name, known.version, cause))
             if name in self.by_sweep:
                 self.by_sweep[name].ending = False
+        elif self._observer.crowded:
+            await wake_agents(self._store, self._keys)  # most of them look seldom
         del self._endings[name]
 
     def _nothing_left(self, name: str) -> bool:
@@ -241,6 +272,11 @@ class SweepQueue:
         return bool(self._open()) or self.notifier.waits or self._unchecked
 
     @property
+    def lacks_time(self) -> bool:
+        """Is there a sweep that only lacks time, and would have it on a machine whose time begins now?"""
+        return any(self._time.ever_fits(most) for name, most in self.untimely.items() if name in self.by_sweep)
+
+    @property
     def secrets(self) -> frozenset[str]:
         """Names of all secrets that any sweep declared: who does not list one is not to inherit it."""
         return self._reader.secrets
@@ -253,10 +289,11 @@ class SweepQueue:
     @property
     def alerts(self) -> list[str]:
         """What people should know."""
-        unfit = [f"{name}: a job asks for {_words(need)}, more than there is here" for name, need in self.unfit.items()]
-        return [*self._reader.alerts, *unfit, *self.notifier.troubles.values()]
-
-
-def _words(need: JobResources) -> str:
-    asked = [format_count(need.cpus, "CPU"), format_count(need.gpus, "GPU"), f"{need.memory / 2**30:.1f} GiB of memory"]
-    return ", ".join(word for word, amount in zip(asked, (need.cpus, need.gpus, need.memory), strict=True) if amount)
+        left = {name: of.why for name, of in self.left_to_others.items()}
+        unfit = [f"{name}: {why}" for name, why in {**left, **self.resting}.items()]
+        late = [
+            f"{name}: its jobs may take {format_duration(most)} (timeout), longer than a machine's time here"
+            for name, most in self.untimely.items()
+            if not self._time.ever_fits(most)
+        ]
+        return [*self._reader.alerts, *unfit, *late, *self.notifier.troubles.values()]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-#: What a job is started with: name, argv, number of its environment, variables over that, directory, file for output.
-How = tuple[str, list[str], int, dict[str, str], str, str]
+#: What a job is started with: name, argv, number of its environment, variables over that, directory, file for output,
+#: bytes of memory (0: any number).
+How = tuple[str, list[str], int, dict[str, str], str, str, int]
 
 
 class PendingJob:

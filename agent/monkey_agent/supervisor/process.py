@@ -24,6 +24,8 @@ class ProcessExit(NamedTuple):
     at: int = -1
     #: Seconds of CPU time that its first process used, and what that waited for.
     cpu: float = 0.0
+    #: Bytes that all its processes held when they took more than the job may; 0 if they did not.
+    over: int = 0
     #: For "failed": the file that is missing or cannot be run.
     file: str = ""
 

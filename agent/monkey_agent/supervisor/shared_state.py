@@ -20,8 +20,8 @@ EXITS = 1024
 _EXITS = _HEADER.size + _ENTRY.size * ENTRIES
 _SIZE = _EXITS + _EXIT.size * EXITS
 #: Worth of an exit to an agent's successor: nothing, since another process may have ended the job; the job's own exit;
-#: or the exit of a job that the agent ended, as it timed out.
-NOTHING, OWN, TIMED_OUT = 0, 1, 2
+#: the exit of a job that the agent ended, as it timed out; or of one that took too much memory (its peak is the job's).
+NOTHING, OWN, TIMED_OUT, EXCEEDED = 0, 1, 2, 3
 #: Exit codes above this one are those of shells for a job that a signal ended: this plus the signal's number.
 SIGNALLED = 128
 

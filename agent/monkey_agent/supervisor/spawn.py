@@ -8,6 +8,9 @@ import errno
 import os
 import signal
 
+#: Variable that asks for the lifeline: the number of a descriptor whose other end nobody but the supervisor has, and
+#: that it never writes to. A container's first process reads there, and ends when it is closed.
+LIFELINE = "MONKEY_LIFELINE"
 #: Python ignores them; programs expect them as they are everywhere.
 _IGNORED = [number for name in ("SIGPIPE", "SIGXFSZ") if (number := getattr(signal, name, None))]
 
@@ -23,6 +26,8 @@ class ProgramStarter:
     def __init__(self) -> None:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._found: dict[tuple[str, str], str] = {}
+        #: Both ends of the lifeline, once a job asked for it.
+        self._lifeline: tuple[int, int] | None = None
         #: Environments by number. As bytes: they are handed to a new process many times over.
         self.bases: dict[int, dict[bytes, bytes]] = {}
 
@@ -39,7 +44,8 @@ class ProgramStarter:
         try:
             os.set_blocking(out, True)
             os.chdir(cwd)  # there is one thread, and posix_spawn cannot be told a directory
-            return self._spawn(self._find(argv[0], os.fsdecode(env.get(b"PATH", os.defpath))), argv, env, out)
+            program = self._find(argv[0], os.fsdecode(env.get(b"PATH", os.defpath)))
+            return self._spawn(program, argv, env, out, int(over.get(LIFELINE, -1)))
         finally:
             os.chdir("/")
             os.close(out)
@@ -62,8 +68,11 @@ class ProgramStarter:
         number = errno.EACCES if refused else errno.ENOENT
         raise OSError(number, os.strerror(number), refused or name)
 
-    def _spawn(self, path: str, argv: list[str], env: dict[bytes, bytes], out: int) -> int:
+    def _spawn(self, path: str, argv: list[str], env: dict[bytes, bytes], out: int, lifeline: int) -> int:
         actions = [(os.POSIX_SPAWN_DUP2, self._null, 0), (os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, out, 2)]
+        if lifeline >= 0:
+            self._lifeline = self._lifeline or os.pipe()
+            actions.append((os.POSIX_SPAWN_DUP2, self._lifeline[0], lifeline))
         try:
             return os.posix_spawn(path, argv, env, file_actions=actions, setsid=True, setsigdef=_IGNORED)
         except NotImplementedError:  # a C library without POSIX_SPAWN_SETSID

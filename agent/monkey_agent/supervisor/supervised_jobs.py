@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import time
 
+from monkey.processes.container_usage import find_first_contained, read_container_usage
 from monkey.processes.process_tree import (
     CONT,
     HAS_PROC,
+    KILL,
     LISTS_CHILDREN,
     STOP,
     list_descendants,
+    list_processes,
     read_group,
     read_marked_key,
     read_session,
@@ -18,13 +21,19 @@ from monkey.processes.process_tree import (
     send_group,
     send_signal,
 )
+from monkey_agent.supervisor.shared_state import EXCEEDED, NOTHING, OWN, SIGNALLED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the supervisor starts without either
     import resource
+    from collections.abc import Iterator
+
+    from monkey.processes.memory_groups import MemoryGroup
 
 #: Seconds by which the kernel's record of a process's start may be too early: it counts in ticks.
 TICK = 0.02
+#: Seconds after which the end of a job is reported though a process cannot be killed (a dead network disk).
+_PATIENCE_SECONDS = 5.0
 
 
 class SupervisedJob:
@@ -32,15 +41,22 @@ class SupervisedJob:
 
     __slots__ = (
         "active",
+        "apart",
         "began",
         "cpu",
         "entry",
+        "exact_at",
+        "group",
         "held",
         "hunted",
         "key",
+        "limit",
+        "look_at",
         "name",
+        "over",
         "peak",
         "pid",
+        "report",
         "since",
         "status",
         "touched",
@@ -48,6 +64,10 @@ class SupervisedJob:
 
     def __init__(self, key: int, name: str, pid: int, began: float, entry: int) -> None:
         self.key, self.name, self.pid, self.began, self.entry = key, name, pid, began, entry
+        #: Whether processes of it may be no descendants of ours: those of a container may be a daemon's.
+        self.apart = False
+        #: Where its container leaves what it used, see USAGE_REPORT; None for a job without a runtime's client.
+        self.report: str | None = None
         #: Seconds that it ran until it was last halted, and since when it runs (None: it is frozen, or its first
         #: process is gone). Both are by a clock that stops while the machine sleeps, as the job does.
         self.active = 0.0
@@ -60,8 +80,16 @@ class SupervisedJob:
         self.hunted = 0.0
         #: The value of os.waitstatus_to_exitcode, once its first process was reaped.
         self.status: int | None = None
-        #: The first process's ru_maxrss, and its CPU time with that of the children that it waited for.
+        #: The first process's ru_maxrss, and its CPU time with that of the children that it waited for. A container has
+        #: the most KiB and the CPU time of all its processes, 0 where they are not known.
         self.peak, self.cpu = 0, 0.0
+        #: Bytes that it may hold (0: any number), and its control group, where the kernel sees to that.
+        self.limit = 0
+        self.group: MemoryGroup | None = None
+        #: Bytes that it held when it took more than its limit; 0 if it did not.
+        self.over = 0
+        #: By the monotonic clock: when to look at its memory again, and from when on exactly.
+        self.look_at = self.exact_at = 0.0
 
     def ran(self) -> float:
         """Return the seconds that the job ran so far."""
@@ -71,7 +99,23 @@ class SupervisedJob:
         """Note the exit of the job's first process, which was reaped."""
         self.halt()
         self.status = os.waitstatus_to_exitcode(status)
-        self.peak, self.cpu = usage.ru_maxrss, usage.ru_utime + usage.ru_stime
+        if self.report is None:
+            self.peak, self.cpu = usage.ru_maxrss, usage.ru_utime + usage.ru_stime
+            return
+        inside = read_container_usage(self.report)
+        self.peak, self.cpu = inside.peak >> 10, inside.cpu
+        if inside.killed and self.limit:
+            self.over = self.over or max(inside.peak, 1)
+
+    @property
+    def worth(self) -> int:
+        """Return what its exit is worth to an agent's successor.
+
+        Not what a signal ended, unless the agent lives to hear of it: the signal may have been for everything here.
+        """
+        if self.touched or self.status is None:
+            return NOTHING
+        return EXCEEDED if self.over else OWN if 0 <= self.status < SIGNALLED else NOTHING
 
     def halt(self) -> None:
         """Stop counting the seconds that the job runs."""
@@ -85,6 +129,8 @@ class SupervisedJobs:
         self.state = state
         self.by_key: dict[int, SupervisedJob] = {}
         self.mains: dict[int, SupervisedJob] = {}
+        #: Jobs whose processes are being killed.
+        self.hunted: dict[int, SupervisedJob] = {}
         #: Processes that did not die when they were killed (a dead network disk): no later job waits for them.
         self.hopeless: set[int] = set()
         own = f"/proc/self/task/{os.getpid()}/children"
@@ -107,7 +153,17 @@ class SupervisedJobs:
         roots = [pid for pid in self.orphans() if self._belongs(pid, job)]
         if job.status is None:
             roots.append(job.pid)
-        return roots + list_descendants(roots)
+        if job.apart:
+            roots += [pid for pid in list_processes() if read_marked_key(pid, self.state) == job.key]
+        return list(dict.fromkeys(roots + list_descendants(roots)))
+
+    def find_firsts(self) -> dict[int, int]:
+        """Return the first process of each job by its key: that of a container, not its runtime's client."""
+        firsts = {job.key: self._find_first(job) for job in self.mains.values()}
+        return {key: pid for key, pid in firsts.items() if pid}
+
+    def _find_first(self, job: SupervisedJob) -> int:
+        return job.pid if job.report is None else find_first_contained(self.members(job))
 
     def _belongs(self, pid: int, job: SupervisedJob) -> bool:
         """Return whether an orphan is this job's: by its session, its mark, or because no other can have made it."""
@@ -126,12 +182,38 @@ class SupervisedJobs:
         return over and born is not None and all(other.began > born + TICK for other in rivals)
 
     def signal(self, job: SupervisedJob, number: int) -> None:
-        """Signal a job's process group at once, then its processes that have left the group."""
-        if job.status is None:
+        """Signal a job's process group at once, then its processes that have left the group.
+
+        A runtime's client is only stopped and continued: it would hand the signal to its container once more.
+        """
+        spared = job.pid if job.apart and number not in (STOP, CONT) else 0
+        if job.status is None and not spared:
             send_group(job.pid, number)
         for pid in self.members(job):
-            if job.status is not None or read_group(pid) != job.pid:
+            if pid != spared and (spared or job.status is not None or read_group(pid) != job.pid):
                 send_signal(pid, number)
+
+    def begin_hunt(self, job: SupervisedJob, now: float) -> None:
+        """Have all processes of a job killed by `hunt`, again and again."""
+        job.hunted = job.hunted or now
+        self.hunted[job.key] = job
+
+    def hunt(self, now: float) -> Iterator[tuple[SupervisedJob, int]]:
+        """Kill all processes of the jobs that are to die; yield those that are over, with how many processes remain."""
+        for job in list(self.hunted.values()):
+            if job.status is None:
+                send_group(job.pid, KILL)
+            left = self.members(job)
+            for pid in left:
+                send_signal(pid, KILL)
+            if job.status is not None and (not left or now - job.hunted > _PATIENCE_SECONDS):
+                self.hopeless.update(left)
+                yield job, len(left)
+
+    def forget(self, job: SupervisedJob) -> None:
+        """Forget a job whose end is reported."""
+        self.hunted.pop(job.key, None)
+        del self.by_key[job.key]
 
     def freeze(self, job: SupervisedJob) -> None:
         """Stop all processes of a job, and look again until no new one is found: a stopped process cannot fork."""

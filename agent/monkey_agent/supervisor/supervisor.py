@@ -20,32 +20,36 @@ if __name__ == "__main__":
     # Last, so that nothing that lies beside us can stand before a module of Python's.
     sys.path += [os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), sys.argv.pop(1)]
 
+from monkey.processes.container_usage import USAGE_REPORT
 from monkey.processes.descendants import kill_all, wake_on_signals
-from monkey.processes.process_tree import KILL, MARK, adopt_orphans, send_group, send_signal
+from monkey.processes.process_tree import KILL, MARK, adopt_orphans, send_group
+from monkey_agent.supervisor.memory_watch import TIDY_SECONDS, MemoryWatch
 from monkey_agent.supervisor.messages import Pipe, find_new_key
 from monkey_agent.supervisor.pending import PendingJob, PendingJobs
 from monkey_agent.supervisor.reaper import stand_guard
-from monkey_agent.supervisor.shared_state import GUARD, NOTHING, OWN, SIGNALLED, SUPERVISOR, SharedState
-from monkey_agent.supervisor.spawn import ProgramStarter, encode_environment
+from monkey_agent.supervisor.shared_state import GUARD, OWN, SUPERVISOR, SharedState
+from monkey_agent.supervisor.spawn import LIFELINE, ProgramStarter, encode_environment
 from monkey_agent.supervisor.supervised_jobs import SupervisedJob, SupervisedJobs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the supervisor starts without typing
+    from typing import Any
 
 #: Milliseconds between looks at the clock while jobs run: a poll does not count the machine's sleep, the deadline does.
 _POLL_MILLISECONDS = 1000
 #: Milliseconds between kills of processes that do not end.
 HUNT = 5
-#: Seconds after which the end of a job is reported though a process cannot be killed (a dead network disk).
-_PATIENCE_SECONDS = 5.0
 
 
 class SupervisorLoop:
     """The loop, and a method for each message (`do_…`)."""
 
-    def __init__(self, socket: int, guard: int, register: SharedState, clock: int, state: str) -> None:
+    def __init__(self, socket: int, guard: int, register: SharedState, clock: int, state: str, agent: int) -> None:
         self.socket, self.guard, self.register, self.clock, self.state = socket, guard, register, clock, state
         self.jobs, self.launch, self.turns = SupervisedJobs(state), ProgramStarter(), PendingJobs()
-        self.hunted: dict[int, SupervisedJob] = {}
         self.late = self.blocked = False
         self.pipe = Pipe(socket)
+        self.memory = MemoryWatch(state, agent, self.pipe.tell)
         self.wake = wake_on_signals()
         self.poller = select.poll()
         self.poller.register(self.wake, select.POLLIN)
@@ -65,6 +69,7 @@ class SupervisorLoop:
             for pid in self.jobs.mains:
                 send_group(pid, KILL)
             kill_all()
+            self.memory.close()
 
     def turn(self) -> bool:
         """Wait for an event, and handle it; return False if the agent or the guard is gone."""
@@ -79,15 +84,22 @@ class SupervisorLoop:
         self.reap()
         if self.jobs.by_key:
             self.check_deadline()
-        self.hunt()
+            for job in self.memory.find_excess(self.jobs):
+                self.jobs.begin_hunt(job, self.now())
+        for job, left in self.jobs.hunt(self.now()):
+            self.report(job, left)
+        self.memory.tidy()
         return alive and self.flush()
 
     def timeout(self) -> float | None:
-        if self.hunted:
+        if self.jobs.hunted:
             return HUNT
+        if self.memory.untidy:
+            return TIDY_SECONDS * 1000
         if not self.jobs.by_key or self.late:
             return None
-        return max(0.0, min(_POLL_MILLISECONDS, (self.register.deadline - self.now()) * 1000 + 1))
+        seconds = min(self.memory.seconds, self.register.deadline - self.now())
+        return max(0.0, min(_POLL_MILLISECONDS, seconds * 1000 + 1))
 
     def receive(self) -> bool:
         messages = self.pipe.receive()
@@ -113,16 +125,14 @@ class SupervisorLoop:
         """Keep an environment that many jobs share."""
         self.launch.bases[number] = encode_environment(env)
 
-    def do_spawn(
-        self, key: int, after: int, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str
-    ) -> None:
+    def do_spawn(self, key: int, after: int, *how: Any) -> None:
         """Start a job, unless the deadline has passed; a job that follows another (`after`) waits for its turn."""
         if type(key) is not int or type(after) is not int or key in self.jobs.by_key or self.turns.find(key):
             raise ValueError(f"no job can have the number {key!r}, after {after!r}")
         if after:
-            self.turns.add(PendingJob(key, after, (name, argv, base, env, cwd, log)))
+            self.turns.add(PendingJob(key, after, how))
         else:
-            self.start(key, name, argv, base, env, cwd, log)
+            self.start(key, *how)
 
     def do_begin(self, key: int) -> None:
         """Start a job if it still waits for its turn."""
@@ -137,20 +147,27 @@ class SupervisorLoop:
             self.turns.remove(waiting)
             self.start(waiting.key, *waiting.how)
 
-    def start(self, key: int, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str) -> None:
-        """Start a job, unless the deadline has passed."""
+    def start(
+        self, key: int, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str, limit: int
+    ) -> None:
+        """Start a job that may hold `limit` bytes of memory, 0 for any number, unless the deadline has passed."""
         before = self.now()
         if self.late or before >= self.register.deadline:
             self.pipe.tell("refused", key)
             return
         try:
             name.encode()  # as the register will, when the job has ended
-            pid = self.launch(argv, base, {**env, MARK: f"{self.state}:{key}"}, cwd, log)
+            # The limit of a container is its runtime's: the client is none of the job.
+            with self.memory.confine(key, 0 if USAGE_REPORT in env else limit) as group:
+                pid = self.launch(argv, base, {**env, MARK: f"{self.state}:{key}"}, cwd, log)
         except Exception as exc:  # of the machine, or what is no word: of another type, or with a NUL in it
             self.pipe.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or repr(exc))
             return
         entry = self.register.enter(pid, before, self.now())
-        self.jobs.by_key[key] = self.jobs.mains[pid] = SupervisedJob(key, name, pid, before, entry)
+        job = SupervisedJob(key, name, pid, before, entry)
+        job.apart, job.report = LIFELINE in env, env.get(USAGE_REPORT)
+        self.jobs.by_key[key] = self.jobs.mains[pid] = job
+        self.memory.begin(job, limit, group)
 
     def do_signal(self, key: int, number: int) -> None:
         """Signal all processes of a job."""
@@ -175,14 +192,14 @@ class SupervisorLoop:
 
     def do_mains(self) -> None:
         """Report the first processes of all jobs."""
-        self.pipe.tell("mains", {job.key: pid for pid, job in self.jobs.mains.items()})
+        self.pipe.tell("mains", self.jobs.find_firsts())
 
     def do_kill(self, key: int) -> None:
         """Kill all processes of a job, again and again until they are gone."""
         job = self.jobs.by_key.get(key)
         if job:
             job.touched = True
-            self.begin_hunt(job)
+            self.jobs.begin_hunt(job, self.now())
         self.drop(key)
 
     def do_freeze(self, key: int) -> None:
@@ -241,52 +258,35 @@ class SupervisorLoop:
             if job:
                 send_group(pid, KILL)
                 job.exited(status, usage)
+                self.memory.note_kill(job)
                 ended.append(job)
         if ended:
             orphans = self.jobs.orphans()
             for job in ended:
-                if orphans:
-                    self.begin_hunt(job)
+                if orphans or job.apart:
+                    self.jobs.begin_hunt(job, self.now())
                 else:
                     self.report(job, 0)
 
-    def begin_hunt(self, job: SupervisedJob) -> None:
-        job.hunted = job.hunted or self.now()
-        self.hunted[job.key] = job
-
-    def hunt(self) -> None:
-        """Kill all processes of the jobs that are to die, and report the jobs of which none is left."""
-        for job in list(self.hunted.values()):
-            if job.status is None:
-                send_group(job.pid, KILL)
-            left = self.jobs.members(job)
-            for pid in left:
-                send_signal(pid, KILL)
-            if job.status is not None and (not left or self.now() - job.hunted > _PATIENCE_SECONDS):
-                self.jobs.hopeless.update(left)
-                self.report(job, len(left))
-
     def report(self, job: SupervisedJob, left: int) -> None:
-        self.hunted.pop(job.key, None)
-        del self.jobs.by_key[job.key]
+        self.jobs.forget(job)
         assert job.status is not None
-        # Not what a signal ended, unless the agent lives to hear of it: whoever kills everything kills jobs, too.
-        own = not job.touched and 0 <= job.status < SIGNALLED
-        at = self.register.note_exit(job.name, OWN if own else NOTHING, job.status, job.active, job.peak)
+        at = self.register.note_exit(job.name, job.worth, job.status, job.active, job.over >> 10 or job.peak)
         self.register.leave(job.entry)
-        self.pipe.tell("ended", job.key, job.status, job.active, job.peak, left, at, job.cpu)
+        self.memory.end(job)
+        self.pipe.tell("ended", job.key, job.status, job.active, job.peak, left, at, job.cpu, job.over)
         follower = self.turns.follower(job.key)
-        if own and follower and not (follower.held or self.late or self.now() >= self.register.deadline):
+        if job.worth == OWN and follower and not (follower.held or self.late or self.now() >= self.register.deadline):
             self.pipe.tell("begun", follower.key)
             self.start_if_free(follower)
 
 
 def run_supervisor(socket: str, register: str, clock: str, state: str) -> None:
     """Serve the agent at the other end of the descriptor `socket`."""
-    guard = stand_guard(int(socket))
+    agent, guard = os.getppid(), stand_guard(int(socket))
     os.set_blocking(int(socket), False)
     os.set_inheritable(int(socket), False)
-    supervisor = SupervisorLoop(int(socket), guard, SharedState(register), int(clock), state)
+    supervisor = SupervisorLoop(int(socket), guard, SharedState(register), int(clock), state, agent)
     now = supervisor.now()
     supervisor.register.enter(os.getpid(), now - 10, now, SUPERVISOR)
     if guard >= 0:

@@ -8,10 +8,12 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from monkey.errors import FleetError
+from monkey.fleet.fleet_port import keep_silent
 from monkey.processes import PACKAGE_ROOT
 from monkey.processes.private_process import select_needed_variables
 from monkey.processes.process_tree import MARK
@@ -19,7 +21,7 @@ from monkey_agent.machine import CLOCK, MachineClock, read_boot_id
 from monkey_agent.supervisor import leftover_processes
 from monkey_agent.supervisor.messages import Inbox, encode_message
 from monkey_agent.supervisor.process import ProcessExit, SupervisedProcess
-from monkey_agent.supervisor.shared_state import SUPERVISOR, SharedState
+from monkey_agent.supervisor.shared_state import EXCEEDED, SUPERVISOR, SharedState
 
 PROGRAM = Path(__file__).with_name("supervisor.py")
 #: Seconds that a supervisor may take to report that it is ready, or to kill all jobs and end.
@@ -48,6 +50,8 @@ class SupervisorClient:
         #: The work that ends the jobs of a supervisor that died.
         self._cleanup: asyncio.Future[None] | None = None
         self._closing = False
+        #: Called with how the memory of jobs is held here, before the first job that has a limit ends.
+        self.on_memory: Callable[[str], None] = keep_silent
 
     async def start(self) -> None:
         """Start a supervisor unless one runs. Raises FleetError where none can be started."""
@@ -113,23 +117,26 @@ class SupervisorClient:
         cwd: str,
         log: str,
         after: SupervisedProcess | None,
+        memory: int = 0,
     ) -> SupervisedProcess:
         """Launch a job in a session of its own, with environment number `base`, `env` over it, and output to `log`.
 
-        `after`: the job begins when this process has exited by itself, or at `begin`. Returns at once; the end of the
-        process shows whether it could be started. The supervisor must be `up`.
+        `after`: the job begins when this process has exited by itself, or at `begin`. `memory`: bytes that it may hold,
+        0 for any number. Returns at once; the end of the process shows whether it could be started. The supervisor must
+        be `up`.
         """
         self._keys += 1
         process = SupervisedProcess(self, self._keys, name, begun=after is None)
         # Told first: what cannot be told raises an error, and is no process of ours.
-        self.tell("spawn", process.key, after.key if after else 0, name, argv, base, env, cwd, log)
+        self.tell("spawn", process.key, after.key if after else 0, name, argv, base, env, cwd, log, memory)
         self._processes[process.key] = process
         return process
 
-    def exited(self, name: str, how: ProcessExit) -> SupervisedProcess:
-        """Return a process that stands for an attempt which exited in an earlier life of the agent."""
+    def exited(self, name: str, exited: tuple[int, int, float, int]) -> SupervisedProcess:
+        """Return a process that stands for an attempt which exited in an earlier life of the agent, as is noted."""
+        worth, code, seconds, peak = exited
         process = SupervisedProcess(self, EARLIER, name, begun=True)
-        process.end(how)
+        process.end(ProcessExit("ended", code, seconds, peak, over=peak << 10 if worth == EXCEEDED else 0))
         return process
 
     def judge(self, at: int, name: str, worth: int) -> None:
@@ -205,6 +212,9 @@ class SupervisorClient:
         if kind == "ready":
             if self._ready is not None and not self._ready.done():
                 self._ready.set_result(None)
+            return
+        if kind == "memory":
+            self.on_memory(*rest)
             return
         if kind == "mains":
             if self._asked is not None and not self._asked.done():

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+from monkey.processes.container_usage import list_contained
 from monkey.processes.process_tree import (
     HAS_PROC,
     list_children,
@@ -49,6 +50,8 @@ class ProcJobMeter:
         found = {}
         for key, roots in self._roots(supervisor, mains).items():
             pids = roots + list_descendants(roots)
+            if list_contained(roots[:1]):
+                pids = list_contained(pids)  # without the runtime's client
             told = [(pid, fields) for pid in pids if (fields := _stat(pid))]
             if told:
                 found[key] = self._use(key, told)

@@ -124,6 +124,7 @@ class Sampler:
     def _jobs(self, reading: MeterReading) -> list[Sample]:
         samples = []
         for running in list(self._running):
+            running.samples.look()
             use = reading.jobs.get(running.process.key)
             if use is not None:
                 fields = running.samples.add(

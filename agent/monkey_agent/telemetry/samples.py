@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Callable
 
 from monkey.metrics.usage import ResourceUsage, write_sample
 from monkey.untrusted_files import open_regular
@@ -20,9 +21,12 @@ _LEAST = 1.0
 class AttemptSamples:
     """The samples of one attempt."""
 
-    def __init__(self, path: str, asked: int) -> None:
-        """Append to the file `path`; `asked`: bytes of memory that the job asked for, 0 for none."""
-        self.path, self._asked = path, asked
+    def __init__(self, path: str, asked: int, look: Callable[[], None] = lambda: None) -> None:
+        """Append to the file `path`; `asked`: bytes of memory that the job asked for, 0 for none.
+
+        `look`: to be called when samples are taken, also where none can be taken of this attempt.
+        """
+        self.path, self._asked, self.look = path, asked, look
         self._usage = ResourceUsage()
         self._began = self._last = time.monotonic()
         self._cpu = 0.0
@@ -76,5 +80,5 @@ class AttemptSamples:
             return {}
         if not self._count and self.any:
             self._usage.feed(await asyncio.to_thread(self._earlier))
-        peak = how.peak * (1 if sys.platform == "darwin" else 1024)
+        peak = max(how.over, how.peak * (1 if sys.platform == "darwin" else 1024))
         return self._usage.result(how.seconds, how.cpu, peak)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -13,7 +12,7 @@ from monkey.errors import FleetError, StoreError
 from monkey.protocol.layout import Keys
 from monkey.removal import remove_tree
 from monkey.store.store_port import Store
-from monkey.untrusted_files import HeldDirectory, UntrustedFile, is_directory, open_regular
+from monkey.untrusted_files import HeldDirectory, UntrustedFile, is_directory, load_json
 from monkey_agent.execution.workspace import LOG_FILE, Workspace
 from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.logs.masking import LogMask
@@ -22,6 +21,8 @@ from monkey_agent.uploads.metric_files import MetricFiles
 
 #: In a workspace: the names of the secrets that its attempt had.
 SECRETS = "secrets.json"
+#: Bytes of them that are read.
+_MOST_BYTES = 1 << 20
 
 
 class AbandonedAttempts:
@@ -72,10 +73,11 @@ class AbandonedAttempts:
 
     def _mask(self, space: Workspace) -> LogMask | None:
         try:
-            with os.fdopen(open_regular(f"{space.root}/{SECRETS}", os.O_RDONLY), "rb") as file:
-                names = json.load(file)
+            names = load_json(f"{space.root}/{SECRETS}", _MOST_BYTES)
         except FileNotFoundError:
             return None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{space.root}/{SECRETS}: is no list of names")  # a job can put anything there
         return LogMask(self._read_secrets(names).values())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,13 @@ from monkey.metrics.summary import merge_summaries
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.history_parts import HistoryPart, parse_parts, restore_history
 from monkey.store.store_port import Store
-from monkey.untrusted_files import open_regular
+from monkey.untrusted_files import load_json
 from monkey_agent.ports import Attempt
 
 #: In a workspace: the parts of its attempt's history, and their files.
 PARTS, FILES = "history.json", "history"
+#: Bytes of the parts that are read.
+_MOST_BYTES = 16 << 20
 
 Summary = dict[str, dict[str, Any]]
 
@@ -89,8 +90,7 @@ async def open_history(
 def load_history(attempt: Attempt, root: str) -> AttemptHistory | None:
     """Return the history of an attempt that ran in an earlier life of the agent, from its workspace."""
     try:
-        with os.fdopen(open_regular(f"{root}/{PARTS}", os.O_RDONLY), "rb") as file:
-            parts = parse_parts(json.load(file))
+        parts = parse_parts(load_json(f"{root}/{PARTS}", _MOST_BYTES))
     except (OSError, ValueError, TypeError, AttributeError):
         return None
     return AttemptHistory(parts, Path(root, FILES), list_needed_metrics(attempt))

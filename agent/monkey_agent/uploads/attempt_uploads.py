@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 
+from monkey.errors import StoreError
 from monkey.metrics.record_feed import MAX_METRICS
 from monkey.metrics.usage import USAGE_FILE
+from monkey.protocol.record.end_files import MAX_END_FILES, EndFiles, may_have_files
 from monkey.store.store_port import Store
 from monkey.untrusted_files import UntrustedFile
 from monkey_agent.execution.launched_process import LaunchedProcess
@@ -29,31 +32,72 @@ class AttemptUploads:
         """Upload what lies in the workspace of a launched process."""
         self._store, self._space, self._prefix = store, launched.space, launched.prefix
         self._code, self._globs, self._log = launched.code, launched.globs, launched.log
+        self._checkpoint = launched.checkpoint
         self._metrics, self._samples = metrics, samples
         self._uploads: dict[str, OutputUpload] = {}
         self._found: dict[str, UntrustedFile] | None = None
+        #: Whether files may ride in the attempt's end, once that is known, and what does.
+        self._rides: bool | None = None
+        self._riding = EndFiles()
 
     async def upload_record(self, outcome: AttemptOutcome, how: ProcessExit) -> AttemptOutcome:
         """Bring what the attempt logged and used to the store, and return the outcome with it.
 
-        Raises StoreError, OSError.
+        What is little waits for the attempt's end, to ride in it. Raises StoreError, OSError.
         """
+        if self._rides is None:
+            # An end may never be written, so no checkpoint may stand on metrics that ride.
+            self._rides = may_have_files(self._store) and how.kind == "ended" and not self._checkpoint.has_own
         history = self._space.history
-        if history is not None or is_touched(self._space.metrics):
+        logged = history is not None or is_touched(self._space.metrics)
+        if logged:
             summary = await self._metrics.finish()
-            await self._upload_metrics()
+            if self._metrics.crowded:
+                self._log.note(
+                    f"it logged more than {MAX_METRICS:,} metrics: results have the first, the files have all"
+                )
             outcome = replace(outcome, summary=summary, history=history.parts if history else ())
         if usage := await self._samples.finish(how):
             outcome = replace(outcome, usage=usage)
-        if self._samples.any:
-            await self._upload("").send({USAGE_FILE: UntrustedFile(self._space.root, USAGE_FILE)})
+        metrics, samples = self._list_metrics() if logged else {}, self._list_samples()
+        self._riding = self._take_small(metrics, samples) if self._rides else EndFiles()
+        await self._upload_objects(metrics, samples)
         return outcome
 
-    async def _upload_metrics(self) -> None:
-        if self._metrics.crowded:
-            self._log.note(f"it logged more than {MAX_METRICS:,} metrics: results have the first, the files have all")
-        files = {name: UntrustedFile(self._space.metrics, name) for name in self._metrics.names()}
-        await self._upload("metrics/").send(files)
+    def _list_metrics(self) -> dict[str, UntrustedFile]:
+        return {name: UntrustedFile(self._space.metrics, name) for name in self._metrics.names()}
+
+    def _list_samples(self) -> dict[str, UntrustedFile]:
+        return {USAGE_FILE: UntrustedFile(self._space.root, USAGE_FILE)} if self._samples.any else {}
+
+    async def _upload_objects(self, metrics: Mapping[str, UntrustedFile], samples: Mapping[str, UntrustedFile]) -> None:
+        """Bring files to the store that do not ride in the end. Raises StoreError, OSError."""
+        if metrics and self._riding.metrics is None:
+            await self._upload("metrics/").send(metrics)
+        if samples and self._riding.samples is None:
+            await self._upload("").send(samples)
+
+    async def upload_log(self) -> EndFiles | None:
+        """Bring the log to the store, or let it ride in the end; return what rides there. Raises StoreError."""
+        if self._rides:
+            log = self._log.read_short(MAX_END_FILES - self._riding.size)
+            self._riding = self._riding._replace(log=log)
+        if self._riding.log is None:
+            await self._log.ship()
+        return self._riding if self._rides else None
+
+    async def upload_riding(self) -> None:
+        """Bring to the store what was to ride in the end; what cannot be read any more is lost. Raises StoreError."""
+        rode, self._riding = self._riding, EndFiles()
+        try:
+            metrics, samples = self._list_metrics() if rode.metrics else {}, self._list_samples()
+            with contextlib.suppress(OSError):
+                await self._upload_objects(metrics, samples if rode.samples else {})
+            if rode.log:
+                await self._log.ship()
+        except StoreError:
+            self._riding = rode
+            raise
 
     async def upload_outputs(self) -> dict[str, str]:
         """Bring the outputs to the store; return path to SHA-256. Raises StoreError, OSError."""
@@ -77,6 +121,12 @@ class AttemptUploads:
             self._uploads[below] = OutputUpload(self._store, self._prefix + below)
         return self._uploads[below]
 
+    def _take_small(self, metrics: Mapping[str, UntrustedFile], samples: Mapping[str, UntrustedFile]) -> EndFiles:
+        """Return what may ride in an end: metrics, then samples, as far as there is room. Raises OSError."""
+        found = EndFiles(metrics=_read_small(metrics, MAX_END_FILES))
+        taken = _read_small(samples, MAX_END_FILES - found.size)
+        return found if taken is None else found._replace(samples=taken.get(USAGE_FILE, b""))
+
     def _outputs(self) -> dict[str, UntrustedFile]:
         if self._found is None:
             notes: list[str] = []
@@ -86,3 +136,18 @@ class AttemptUploads:
             if len(notes) > NOTES:
                 self._log.note(f"and {len(notes) - NOTES} more that are not kept")
         return self._found
+
+
+def _read_small(files: Mapping[str, UntrustedFile], most: int) -> dict[str, bytes] | None:
+    """Return the bytes of files that have at most `most` together, names included; None where they have more.
+
+    Raises OSError.
+    """
+    taken: dict[str, bytes] = {}
+    for name, file in files.items():
+        data = file.read(max(0, most) + 1)
+        most -= len(data) + len(name.encode())
+        if most < 0:
+            return None
+        taken[name] = data
+    return taken

@@ -83,6 +83,7 @@ class Shipper(AttemptListener):
         """See `AttemptListener.attempt_over`: segments are removed once no attempt needs them."""
         if work.running is None or work.running.merged:
             self._first.pop((work.job, work.attempt.k), None)
+            self._heart.shipment.drop(work.job, work.attempt.k)
         last = min(self._first.values(), default=self._heart.shipment.sealed + 1) - 1
         if last > self._removed:
             self._spawn(self._remove(range(self._removed + 1, last + 1)))

@@ -21,6 +21,7 @@ from monkey.protocol.sweeps.revision import NumberedRevision, Revision
 from monkey.protocol.sweeps.sweep_log import list_revisions
 from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.job.job_table import ABSENT, JobTable, ParameterColumn
+from monkey.spec.machines.fleet_name import find_provider_name
 from monkey.spec.sweep.sweep_names import make_check_name, parse_check_name
 from monkey.transfer.code.code_snapshot import CodeSnapshot
 
@@ -143,7 +144,7 @@ async def _load_check(
     providers = [provider] if provider else revision.settings.providers
     for each in providers:
         world.fleet(each)
-    rented = any(each in world.rented for each in providers)
+    rented = any(find_provider_name(each) in world.rented for each in providers)
     recipe = make_check_recipe(revision.recipe, name, batch.lock)
     table = assign_job_ids(_select_rows(revision.table, [revision.rows[job] for job in jobs]), recipe)
     desired = DesiredSweep(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -19,6 +19,7 @@ from monkey.apply.inspect.departed_machines import (
     read_count,
     read_exporter_states,
 )
+from monkey.apply.inspect.image_runtimes import check_runtimes
 from monkey.apply.trust.endpoints import (
     TRUST_VARIABLE,
     Endpoint,
@@ -29,13 +30,14 @@ from monkey.apply.trust.endpoints import (
 from monkey.apply.world.fleets import FLEET_MODULES, open_fleets
 from monkey.apply.world.world import World, open_world
 from monkey.errors import EndpointRefused, FleetError, MonkeyError, SpecError
-from monkey.fleet.fleet_port import Fleet, Rented
+from monkey.fleet.fleet_port import Checkable, Fleet
 from monkey.fleet.secret_values import SecretValues
 from monkey.plan.explain import format_seconds
 from monkey.plan.sizes import format_size
 from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot, SweepView
 from monkey.signing.entry_signers import load_user_signers
 from monkey.spec.project.influx_settings import InfluxSettings
+from monkey.store.directory.network_mount import describe_store_mount
 from monkey.store.probe import probe_store
 
 if TYPE_CHECKING:
@@ -70,6 +72,8 @@ async def check_project(project: Project) -> AsyncIterator[DoctorCheck]:
         yield check
     for check in _programs(project):
         yield check
+    async for text, hint in check_runtimes(specs, project):
+        yield DoctorCheck("images", text, hint, wrong=bool(hint))
     snapshot = None
     try:
         async with open_world(project) as world:
@@ -78,11 +82,11 @@ async def check_project(project: Project) -> AsyncIterator[DoctorCheck]:
             yield await _store(world)
             if world.store is not None:
                 snapshot = await world.reader().read()
-            for check in await _clouds(world.fleets):
+            for check in await _clouds(world.fleets, specs):
                 yield check
     except MonkeyError as exc:
         yield _wrong("store", exc)
-        for check in await _clouds(open_fleets(project, project.store, lambda: None, load_user_signers)):
+        for check in await _clouds(open_fleets(project, project.store, lambda: None, load_user_signers), specs):
             yield check
     for check in _agents(snapshot):
         yield check
@@ -90,11 +94,12 @@ async def check_project(project: Project) -> AsyncIterator[DoctorCheck]:
         yield check
 
 
-async def _clouds(fleets: Mapping[str, Fleet]) -> list[DoctorCheck]:
-    """Ask whether machines could be rented as each provider says, by what is installed here."""
+async def _clouds(fleets: Mapping[str, Fleet], specs: Sequence[Spec] = ()) -> list[DoctorCheck]:
+    """Ask whether machines could be had as each provider, and each spec, says, by what is installed here."""
     found = []
-    for fleet in fleets.values():
-        if not isinstance(fleet, Rented) or any(map(_missing, _PACKAGES.get(fleet.type, ()))):
+    chosen = {name for spec in specs for name in spec.fleets if name in fleets}
+    for fleet in [fleets[name] for name in [*fleets, *sorted(chosen - {*fleets})]]:
+        if not isinstance(fleet, Checkable) or any(map(_missing, _PACKAGES.get(fleet.type, ()))):
             continue
         try:
             found.append(DoctorCheck("providers", await fleet.check_offer()))
@@ -131,7 +136,7 @@ def _programs(project: Project) -> Iterator[DoctorCheck]:
     if not types & FLEET_MODULES.keys():
         return
     stacks = FLEET_MODULES["ssh"].partition(".")[0]
-    if not _missing("pulumi"):
+    if types & _PACKAGES.keys() and not _missing("pulumi"):
         yield _looked(import_module(f"{stacks}.engine.installation").check_pulumi)
     for type_ in sorted(types & _PACKAGES.keys()):
         missing = list(filter(_missing, _PACKAGES[type_]))
@@ -140,7 +145,8 @@ def _programs(project: Project) -> Iterator[DoctorCheck]:
             yield DoctorCheck("pulumi", what, origin.hint_install(type_), wrong=True)
         elif type_ != "ssh":
             yield _looked(partial(import_module(f"{stacks}.engine.plugins").check_plugin, type_))
-    if "ssh" in types and shutil.which("ssh") is None:
+    logins = [of for of in project.providers.values() if of.slurm is not None and of.slurm.login]
+    if ("ssh" in types or logins) and shutil.which("ssh") is None:
         yield DoctorCheck("ssh", "there is no program `ssh` on the PATH", "install OpenSSH's client", wrong=True)
 
 
@@ -179,7 +185,8 @@ async def _store(world: World) -> DoctorCheck:
     if world.store is None:
         return DoctorCheck("store", f"nothing was applied yet; {world.project.store} can be one")
     await probe_store(world.store)
-    return DoctorCheck("store", f"{world.store.url} can be read and written, and create-if-absent holds")
+    mount, hint = describe_store_mount(world.store.url)
+    return DoctorCheck("store", f"{world.store.url} can be read and written, and create-if-absent holds{mount}", hint)
 
 
 def _agents(snapshot: StoreSnapshot | None) -> Iterator[DoctorCheck]:
@@ -194,8 +201,7 @@ def _agents(snapshot: StoreSnapshot | None) -> Iterator[DoctorCheck]:
         for way in read_exporter_states(agent):
             yield from _left_over(agent, way)
             yield from _lost(agent, way)
-    count = "1 is alive" if len(alive) == 1 else f"{len(alive)} are alive"
-    yield DoctorCheck("agents", count)
+    yield DoctorCheck("agents", "1 is alive" if len(alive) == 1 else f"{len(alive)} are alive")
 
 
 def _metrics(agent: AgentView) -> Iterator[DoctorCheck]:
@@ -224,8 +230,8 @@ def _lost(agent: AgentView, way: Mapping[str, Any]) -> Iterator[DoctorCheck]:
     """Say what an agent counted as refused, and as dropped."""
     for key, what in (("dead", "points that InfluxDB refused"), ("dropped", "points that its disk had no room for")):
         if read_count(way, key):
-            hint = "metrics/*/dead.lp in its directory has them, each with the reason"
-            hint = hint if key == "dead" else "raise `spool:`; `monkey backfill SWEEP` brings them back"
+            hint = "raise `spool:`; `monkey backfill SWEEP` brings them back"
+            hint = "metrics/*/dead.lp in its directory has them, each with the reason" if key == "dead" else hint
             text = f"agent {agent.id} has {read_count(way, key):,} {what} ({way.get('url', '?')})"
             yield DoctorCheck("agents", text, hint, wrong=True)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from monkey.apply.inspect.fleet_audit import find_forgotten_fleets
+from monkey.apply.inspect.fleet_audit import find_forgotten_fleets, open_derived_fleets
 from monkey.apply.world.world import World
 from monkey.fleet.fleet_records import Instance
 from monkey.protocol.status.store_snapshot import AgentView
@@ -22,7 +22,8 @@ class InstanceRow:
     machine: str
     agent: str
     #: "alive", "draining" (it takes no new claim, and leaves when its jobs have ended), "silent" or "not heard of";
-    #: for the group that machines come from, "machines" if it has any, else "no machine".
+    #: for the group that machines come from, "machines" if it has any, else "no machine"; "failed" for one that could
+    #: not begin.
     state: str
     #: Number of jobs that it runs, without those that it has claimed ahead.
     jobs: int
@@ -37,6 +38,7 @@ async def list_instances(world: World) -> list[InstanceRow]:
     """Return the machines and agents of all fleets, fleet by fleet. Raises FleetError, StoreError."""
     agents = list((await world.reader().read([])).agents) if world.store is not None else []
     rows: list[InstanceRow] = []
+    await open_derived_fleets(world)
     for name, fleet in {**world.fleets, **await find_forgotten_fleets(world)}.items():
         rows += _rows(name, await fleet.instances(), [agent for agent in agents if agent.fleet == name])
     return rows
@@ -48,7 +50,8 @@ def _rows(fleet: str, machines: Iterable[Instance], agents: list[AgentView]) -> 
     source = "machines" if any(machine.runs for machine in machines) else "no machine"
     for machine in machines:
         if not machine.runs:
-            yield InstanceRow(fleet, machine.machine, "", source, 0, None, machine.about)
+            state = "failed" if machine.failed else source
+            yield InstanceRow(fleet, machine.machine, "", state, 0, None, machine.about)
             continue
         mine = [agent for agent in living.values() if agent.machine in machine.agents]
         for agent in mine:

@@ -11,6 +11,7 @@ from monkey.apply.world.world import World
 from monkey.errors import KeyMissing, StoreMissing, StoreUnavailable
 from monkey.protocol.entries import Claim, decode_entry
 from monkey.protocol.layout import Keys, spell_number, spell_segment_key
+from monkey.protocol.record.end_files_reading import read_end_files
 from monkey.protocol.record.shipment import LOG, Piece
 from monkey.protocol.record.shipment_reading import GrowingFile, ShipmentReader
 from monkey.protocol.status.store_snapshot import JobState, JobView, SnapshotReader
@@ -26,7 +27,8 @@ _POLL_SECONDS = 0.3
 class JobLog:
     """The log of one job, as far as it was read; continues with the next attempt where there is one.
 
-    While an attempt runs, its log is among the pieces that its agent ships. Once it is over, it is a file of its own.
+    While an attempt runs, its log is among the pieces that its agent ships. Once it is over, its log is a file, or in
+    its end.
     """
 
     job: str
@@ -37,6 +39,7 @@ class JobLog:
     _live: GrowingFile = field(default_factory=GrowingFile)
     _skip: int = 0
     _after: str = ""
+    _in_end: bool = False
 
     async def turn_to(self, store: Store, keys: Keys, attempt: int) -> AsyncIterator[bytes]:
         """Turn to another attempt; yield what was not read of the one before."""
@@ -45,24 +48,30 @@ class JobLog:
                 async for data in self.read_file(store, keys):
                     yield data
             self.attempt, self.agent = attempt, ""
-            self._live, self._skip, self._after = GrowingFile(), 0, ""
+            self._live, self._skip, self._after, self._in_end = GrowingFile(), 0, "", False
 
     @property
     def is_file(self) -> bool:
-        """Is the log a file of its own?"""
-        return bool(self._after)
+        """Is the log a file of its own, or in an end?"""
+        return bool(self._after) or self._in_end
 
     def take(self, piece: Piece) -> bytes:
         """Return what is new in a piece of a running attempt's log."""
-        if self._after or (piece.job, piece.k, piece.name) != (self.job, self.attempt, LOG):
+        if self.is_file or (piece.job, piece.k, piece.name) != (self.job, self.attempt, LOG):
             return b""
         return self._live.take(piece)
 
     async def read_file(self, store: Store, keys: Keys) -> AsyncIterator[bytes]:
         """Yield what came since of the log of an attempt that is over."""
+        if self._in_end:
+            return
         prefix = f"{keys.out(self.job, self.attempt)}log/"
         if not self._after:
             self._skip = self._live.at
+            if (data := (await read_end_files(store, keys, self.job, self.attempt)).log) is not None:
+                self._in_end = True
+                yield self._cut(data)
+                return
             for item in await store.list(prefix):
                 with suppress(KeyMissing):  # removed since it was listed
                     yield self._cut(await store.get(item.key))

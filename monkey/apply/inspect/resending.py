@@ -30,7 +30,8 @@ from monkey.metrics.influx.influx_points import make_metric_tags, parse_agent_ma
 from monkey.metrics.records import RecordCut, Records
 from monkey.metrics.usage import USAGE_FILE
 from monkey.protocol.entries import EndEntry
-from monkey.protocol.record.history_parts import HistoryPart, is_file_name, restore_history
+from monkey.protocol.record.end_files_reading import read_end_files
+from monkey.protocol.record.history_parts import HistoryPart, is_file_name, restore_end_files, restore_history
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.record.shipment import METRICS
 from monkey.protocol.sweeps.sweep_log import list_revisions
@@ -118,6 +119,8 @@ async def _fetch(world: World, job: str, attempt: AttemptRecord, directory: Path
         return
     place, prefix = directory / str(attempt.k), world.keys.out(job, attempt.k) + METRICS
     place.mkdir()
+    if restore_end_files(await read_end_files(world.at, world.keys, job, attempt.k), place):
+        return
     for item in await world.at.list(prefix):
         if is_file_name(name := item.key.removeprefix(prefix)):
             with contextlib.suppress(KeyMissing):  # removed since it was listed
@@ -138,7 +141,9 @@ async def _send_file(
 
 async def _send_samples(world: World, job: str, attempt: AttemptRecord, sender: _Sender) -> None:
     with contextlib.suppress(KeyMissing):
-        data = await world.at.get(f"{world.keys.out(job, attempt.k)}{USAGE_FILE}")
+        data = (await read_end_files(world.at, world.keys, job, attempt.k)).samples
+        if data is None:
+            data = await world.at.get(f"{world.keys.out(job, attempt.k)}{USAGE_FILE}")
         await sender.add(b"".join(_sample(line, job, attempt.claim.agent) for line in data.splitlines()))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from monkey.apply.inspect.job_history import read_job_points
@@ -17,7 +16,7 @@ from monkey.errors import FleetError
 from monkey.fleet.secret_values import SecretValues
 from monkey.metrics.influx.state_points import write_membership_point, write_revision_point
 from monkey.protocol.journal import LOST, SAVED, JournalRecord
-from monkey.protocol.observer import JournalIndex
+from monkey.protocol.journal_index import JournalIndex
 from monkey.protocol.sweeps.revision import NumberedRevision, Revision
 
 if TYPE_CHECKING:
@@ -76,5 +75,5 @@ def _write_members(applied: NumberedRevision, known: Mapping[str, JournalRecord]
 def write_applied_revision(applied: NumberedRevision) -> bytes:
     """Return the line that says that all jobs of the revision have points of it."""
     revision = applied.revision
-    at = datetime.fromisoformat(revision.at).timestamp() if revision.at else 0.0
+    at = revision.at_seconds
     return write_revision_point(revision.sweep, applied.number, at, len(revision.table))

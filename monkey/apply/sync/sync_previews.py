@@ -23,6 +23,7 @@ from monkey.apply.sync.sync_directory import SyncDirectory
 from monkey.apply.sync.sync_order import SyncOrder
 from monkey.apply.sync.sync_project import check_project_directory
 from monkey.apply.sync.sync_reasons import explain_error
+from monkey.apply.sync.unattended_apply import leave_fruitless_fleets
 from monkey.apply.trust.endpoints import check_endpoints, list_forge_endpoints
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.world.desired_state import list_spec_files, read_specs
@@ -214,6 +215,7 @@ class PreviewRounds:
             world = replace(own, project=replace(base.project, root=root, file=file))
             check_datasets_inside(world.project, read_specs(world.project, list_spec_files(world.project)), always=True)
             planned = await plan_preview(world, pull.number, (), branch=pull.branch)
+            planned, fruitless = await leave_fruitless_fleets(world, planned)
             plan = planned.plan
             if plan.changes:
                 await own.begin()
@@ -226,10 +228,11 @@ class PreviewRounds:
                 for warning in plan.warnings:
                     self.say(f"pull request {pull.number}: {warning}")
             left = {sweep.name: sweep.refusal.line for sweep in plan.sweeps if sweep.refusal is not None}
-            why = "; ".join(f"{name}: {line.removeprefix('refused: ')}" for name, line in left.items())
+            in_vain = {sweep.name: fruitless[sweep.name] for sweep in plan.sweeps if sweep.name in fruitless}
+            why = "; ".join(f"{name}: {line.removeprefix('refused: ')}" for name, line in (in_vain | left).items())
             # What is refused for no commit is what a person decided: then all is well.
             wrong = any(sweep.desired.misplaced is not None for sweep in plan.sweeps if sweep.name in left)
-            return replace(tried, outcome="refused" if wrong else tried.outcome, why=why)
+            return replace(tried, outcome="refused" if wrong or in_vain else tried.outcome, why=why)
 
     def _end_closed(self, base: BaseProject) -> None:
         """Cancel the previews of pull requests that were closed since the last look. Raises MonkeyError."""

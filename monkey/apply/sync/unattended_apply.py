@@ -7,14 +7,19 @@ from dataclasses import dataclass, field, replace
 
 from monkey.apply.agent_environment import renew_idle_agents
 from monkey.apply.execute import Say, execute_plan
+from monkey.apply.fleet_work import list_unfinished_sweeps
 from monkey.apply.history.seen_commits import record_seen_commits
+from monkey.apply.inspect.departed_machines import explain_last_departure, find_lasting_failure
 from monkey.apply.planning import PlanningResult, make_plan
 from monkey.apply.sync.outside_data import DataLimits
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply
-from monkey.plan.change import SweepPlan
+from monkey.fleet.boot_failures import BootFailure
+from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.gone_sweeps import GoneSweep
+from monkey.protocol.status.store_snapshot import StoreSnapshot
+from monkey.protocol.sweeps.sweep_state import SweepState
 
 #: Times that a commit is planned again in one round, since another apply came first.
 _TRIES = 5
@@ -85,14 +90,93 @@ async def _plan_allowed(world: World, limits: UnattendedLimits) -> tuple[list[Pl
     if any(sweep.name in held for sweep in planned.plan.accepted):
         # Planned again without them, as no machine is to be rented for their jobs.
         rest = [sweep for sweep in planned.plan.accepted if sweep.name not in held]
-        plans = [await _plan_named(world, rest)] if rest else []
-        if planned.plan.gone and plans:
-            plans = [replace(plans[0], plan=replace(plans[0].plan, gone=planned.plan.gone))]
+        plans = [_add_removals(await _plan_named(world, rest), planned.plan)] if rest else []
     if rewritten:
         forced = await _plan_named(world, rewritten, f"{limits.rewritten_branch} was rewritten, and is followed")
         more = find_held_sweeps(forced, limits.data)
         held, plans = {**held, **more}, plans if more else [*plans, forced]
+    notes = BootNotes(world)
+    _, fruitless = await leave_fruitless_fleets(world, planned, notes)
+    held |= {name: HeldSweep(why) for name, why in fruitless.items() if name not in held}
+    plans = [(await leave_fruitless_fleets(world, each, notes))[0] for each in plans]
     return plans, UnattendedResult(held, tuple(gone for gone in planned.plan.gone if not gone.pruned))
+
+
+@dataclass
+class BootNotes:
+    """Why machines gave up, read at most once, and only where that matters: it is up to 20 objects of each fleet."""
+
+    world: World
+    _read: Sequence[BootFailure] | None = None
+
+    async def read(self) -> Sequence[BootFailure]:
+        """Return the notes. Raises StoreError."""
+        if self._read is None:
+            self._read = await self.world.boots()
+        return self._read
+
+
+async def leave_fruitless_fleets(
+    world: World, planned: PlanningResult, notes: BootNotes | None = None
+) -> tuple[PlanningResult, dict[str, str]]:
+    """Return the plan without the fleets that would be rented in vain; and why they would, by the sweeps left there.
+
+    `notes`: those of this world, if other plans are judged by them, too. Raises StoreError.
+    """
+    if planned.snapshot is None or not (again := _list_rented_again(planned.plan, planned.snapshot)):
+        return planned, {}
+    boots = await (notes or BootNotes(world)).read()
+    left = _find_fruitless_fleets(again, planned.snapshot, boots)
+    plan = planned.plan.with_fleets(part for part in planned.plan.fleets if part.fleet not in left)
+    return replace(planned, plan=plan), {name: why for of in left.values() for name, why in of.items()}
+
+
+def _list_rented_again(plan: Plan, snapshot: StoreSnapshot) -> dict[str, list[SweepState]]:
+    """Return the fleets whose machines would be rented again, though no sweep of theirs changes.
+
+    Each with what is left. They are tried again once they, or a sweep, change.
+    """
+    revised = {sweep.name: sweep.desired.settings.providers for sweep in plan.accepted if sweep.revises}
+    found: dict[str, list[SweepState]] = {}
+    for part in plan.rented:
+        if part.machines or any(part.fleet in providers for providers in revised.values()):
+            continue
+        states = [view.state for view in list_unfinished_sweeps(snapshot, part.fleet)]
+        if left := [state for state in states if state.name not in revised]:
+            found[part.fleet] = left
+    return found
+
+
+def _find_fruitless_fleets(
+    again: Mapping[str, Sequence[SweepState]], snapshot: StoreSnapshot, boots: Sequence[BootFailure]
+) -> dict[str, dict[str, str]]:
+    """Return those of the fleets whose machines ran none of what is left; each with why, by sweeps.
+
+    Such a machine costs money until it is idle for long, or gives up, and so would each that follows it. If one could
+    begin, they are tried for a sweep that none has refused.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for fleet, states in again.items():
+        gave_up = find_lasting_failure(boots, snapshot, fleet)
+        whys = {
+            state.name: f"gave up: {gave_up.why}" if gave_up else _explain_refusal(snapshot, fleet, state)
+            for state in states
+        }
+        if all(whys.values()):
+            what = f"provider {fleet!r} is not asked for machines again, as its last one"
+            found[fleet] = {name: f"{what} {why}; `monkey apply` asks all the same" for name, why in whys.items()}
+    return found
+
+
+def _explain_refusal(snapshot: StoreSnapshot, fleet: str, state: SweepState) -> str:
+    why = explain_last_departure(snapshot.agents, fleet, state)
+    return f"could not run this: {why}" if why else ""
+
+
+def _add_removals(planned: PlanningResult, whole: Plan) -> PlanningResult:
+    """Return a plan of some specs with what goes by the plan of all: sweeps without a spec, and unwanted fleets."""
+    fleets = (*planned.plan.fleets, *whole.unwanted)
+    return replace(planned, plan=replace(planned.plan, fleets=fleets, gone=whole.gone))
 
 
 async def _plan_named(world: World, sweeps: Sequence[SweepPlan], force: str = "") -> PlanningResult:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from monkey.metrics.record_feed import MAX_METRICS
 from monkey.metrics.summary import MetricSummary
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.layout import Keys
+from monkey.protocol.record.end_files_reading import read_end_files
 from monkey.protocol.record.history_parts import parse_parts, restore_history
 from monkey.store.store_port import Store
 
@@ -34,19 +35,20 @@ class RecordFault(NamedTuple):
 
 async def check_record(end: EndEntry, keys: Keys, job: str, reader: ObjectReader) -> RecordFault | None:
     """Return what is wrong with the record in an end of a job; None where it is right. Raises StoreError, OSError."""
+    ridden = None if end.files is None else (await read_end_files(reader.store, keys, job, end.out)).metrics
     prefix = keys.out(job, end.out)
-    names = [item.key for item in await reader.store.list(f"{prefix}metrics/")]
+    names = [item.key for item in await reader.store.list(f"{prefix}metrics/")] if ridden is None else list(ridden)
     paths = [key for key in names if "/" not in key.removeprefix(f"{prefix}metrics/")]
     if not end.metrics:
         # An attempt whose files could not all be read has no summary, and its reason says so.
         return None if not paths or end.reason else RecordFault("no metrics", f"files of metrics: {len(paths)}")
     if not paths and not end.history:
         return RecordFault(_name_some(end.metrics), "no metric file")
-    own = []
-    for key in paths:
+    own = [_fold([data], end.metrics) for data in (ridden or {}).values()]
+    for key in paths if ridden is None else ():
         async with reader.bring(key) as path:
             if path is not None:
-                own.append(await reader.work(path, partial(_fold, reader, path, end.metrics)))
+                own.append(await reader.work(path, partial(_fold_file, reader, path, end.metrics)))
     files: list[Summary] = [summary.result() for summary in own]
     if end.history:
         steps = [summary.first_step for summary in own if summary.first_step is not None]
@@ -57,10 +59,14 @@ async def check_record(end: EndEntry, keys: Keys, job: str, reader: ObjectReader
     return compare_summary(end.metrics, files)
 
 
-def _fold(reader: ObjectReader, path: Path, recorded: Summary) -> MetricSummary:
+def _fold_file(reader: ObjectReader, path: Path, recorded: Summary) -> MetricSummary:
+    return _fold(reader.read_pieces(path), recorded)
+
+
+def _fold(pieces: Iterable[bytes], recorded: Summary) -> MetricSummary:
     # Those that are recorded are needed: of very many names, an attempt kept the first that it met.
     summary = MetricSummary(needed=recorded.keys())
-    for piece in reader.read_pieces(path):
+    for piece in pieces:
         summary.feed(piece)
     summary.finish()
     return summary

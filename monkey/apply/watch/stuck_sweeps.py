@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from monkey.apply.inspect.departed_machines import read_unfit
 from monkey.errors import FleetError
 from monkey.protocol.status.store_snapshot import AgentView, JobState, StoreSnapshot
 
@@ -36,7 +37,7 @@ class StuckSweeps:
             raise FleetError(
                 f"nothing can go on: {why}",
                 hint="ask for less with `resources:` in the spec and apply again; or start an agent on a machine that "
-                "has more: the sweep stays queued",
+                "has what is missing: the sweep stays queued",
             )
 
 
@@ -47,12 +48,7 @@ def _useless(snapshot: StoreSnapshot, working: Sequence[SweepProgress]) -> list[
         revision = one.view.state.revision
         agents = [agent for fleet in revision.settings.providers for agent in snapshot.alive(fleet)] if revision else []
         at_work = one.counts.get(JobState.RUNNING) or one.counts.get(JobState.FROZEN)
-        if at_work or not agents or any(one.name not in _unfit(agent) for agent in agents):
+        if at_work or not agents or any(one.name not in read_unfit(agent) for agent in agents):
             return []
         found |= {agent.id: agent for agent in agents}
     return list(found.values())
-
-
-def _unfit(agent: AgentView) -> list[str]:
-    told = agent.vitals.get("unfit")
-    return told if isinstance(told, list) else []

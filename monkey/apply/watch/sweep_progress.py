@@ -84,6 +84,8 @@ class SweepProgress:
     #: Jobs that end a second, and seconds until none is left; None where not known.
     rate: float | None = None
     eta: float | None = None
+    #: Why some of its fleets were given up, while others may do its work; "" for none.
+    trouble: str = ""
 
     @property
     def name(self) -> str:
@@ -118,4 +120,4 @@ def find_needed_fleets(fleets: Mapping[str, Fleet], progress: Collection[SweepPr
         if one.unfinished and one.view.state.revision is not None
         for name in one.view.state.revision.settings.providers
     }
-    return [fleet for name, fleet in fleets.items() if name in names]
+    return [fleet for name in sorted(names) if (fleet := fleets.get(name)) is not None]

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from monkey.apply.fleet_work import sum_unfinished_work
+from monkey.apply.watch.fleet_calls import FleetCalls
 from monkey.apply.watch.stuck_sweeps import StuckSweeps
 from monkey.apply.watch.sweep_progress import (
     DEAR,
@@ -21,10 +21,9 @@ from monkey.apply.watch.sweep_progress import (
     SweepProgress,
     WaitOutcome,
     count_unfinished,
-    find_needed_fleets,
 )
-from monkey.errors import FleetError, StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
-from monkey.fleet.fleet_port import Fleet, keep_silent
+from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
+from monkey.fleet.fleet_port import Fleet
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import SnapshotReader, SweepView
 from monkey.protocol.wakeup import wake_agents
@@ -32,9 +31,6 @@ from monkey.store.store_port import Store
 
 #: Seconds between looks at whether an agent lives.
 FLEET_CHECK = 1.0
-
-#: Times that an agent may leave with work undone and nothing new finished before it is given up.
-GIVE_UP_AFTER = 3
 
 #: Seconds between renewals of the watcher's marker, which makes agents beat and ship logs every second.
 WATCHER_BEAT = 5.0
@@ -60,13 +56,14 @@ class SweepWatch:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _paces: dict[str, SweepPace] = field(default_factory=dict)
     _checked: float = float("-inf")
-    _left: int = 0
-    #: Fleet to what its agents complained of last.
-    _alerts: dict[str, str] = field(default_factory=dict)
-    _ended: int = -1
+    _calls: FleetCalls = field(init=False)
     #: Since when the store refuses to be looked at.
     _refused: float | None = None
     _stuck: StuckSweeps = field(default_factory=StuckSweeps)
+
+    def __post_init__(self) -> None:
+        """Call no fleet yet."""
+        self._calls = FleetCalls(self.reader, self.fleets)
 
     async def run(self) -> list[SweepProgress]:
         """Return what became of every sweep. Raises FleetError where no agent can be kept at work, or do any of it, and
@@ -80,7 +77,7 @@ class SweepWatch:
                 try:
                     snapshot = await self.reader.read(self.names)
                     progress = [self._progress(snapshot.sweeps[name]) for name in self.names]
-                    self._alerts |= {agent.fleet: agent.alert for agent in snapshot.agents if agent.alert}
+                    self._calls.note_agents(snapshot.agents)
                     self.show(snapshot, progress, writing.trouble)
                     if all(one.wait is not WaitOutcome.WORKING for one in progress):
                         return progress
@@ -121,30 +118,15 @@ class SweepWatch:
         left = count_unfinished(counts)
         pace = self._paces.setdefault(view.state.name, SweepPace())
         pace.see(self.now(), sum(counts.values()) - left)
-        return SweepProgress(view, counts, pace.rate, left / pace.rate if pace.rate else None)
+        revision = view.state.revision
+        trouble = self._calls.explain_given_up(revision.settings.providers) if revision else ""
+        return SweepProgress(view, counts, pace.rate, left / pace.rate if pace.rate else None, trouble)
 
     async def _keep_going(self, progress: list[SweepProgress]) -> None:
-        """Start an agent again where it left although there is work, unless that has proved useless."""
-        if self.now() - self._checked < FLEET_CHECK:
-            return
-        self._checked = self.now()
-        ended = sum(one.total - one.unfinished for one in progress)
-        for fleet in find_needed_fleets(self.fleets, progress):
-            if await fleet.has_workers():
-                continue
-            self._left = self._left + 1 if ended == self._ended else 1
-            self._ended = ended
-            if self._left > GIVE_UP_AFTER:
-                raise self._useless(fleet)
-            await fleet.converge(sum_unfinished_work(one.view for one in progress if one.unfinished), keep_silent)
-
-    def _useless(self, fleet: Fleet) -> FleetError:
-        why = self._alerts.get(fleet.name)
-        said = why or f"it said last:\n{fleet.recent_log()}"
-        return FleetError(
-            f"the agent of {fleet.name!r} left {GIVE_UP_AFTER} times with work undone and nothing finished: {said}",
-            hint="a machine that has more must run it, or the sweep must ask for less" if why else None,
-        )
+        """Call fleets again whose agents left although there is work; seldom, as fleets may be far away."""
+        if self.now() - self._checked >= FLEET_CHECK:
+            self._checked = self.now()
+            await self._calls.call_again(progress)
 
 
 @dataclass

@@ -22,6 +22,7 @@ from monkey.spec.yaml.mistakes import Mistake
 from monkey.transfer.code.code_snapshot import CodeSnapshot, read_code, read_git_info
 from monkey.transfer.code.git_files import find_work_tree, read_remote_url
 from monkey.transfer.datasets.dataset import Dataset
+from monkey.transfer.images.image_digests import ImageDigests
 
 if TYPE_CHECKING:
     from monkey.spec.project.notify_channel import NotifyChannel
@@ -122,7 +123,7 @@ def desire_specs(
 
 
 def desire_without_data(project: Project, specs: Sequence[Spec]) -> list[LoadedSpec]:
-    """Say what these specs want, but for their datasets, at which it does not look: the jobs' ids are none.
+    """Say what these specs want, but for their datasets and images, which it does not look up: jobs' ids are none.
 
     Raises as `desire_specs` does.
     """
@@ -134,7 +135,9 @@ def _desire(project: Project, specs: Sequence[Spec], shelf: DatasetLoader | None
     leave_out = {path.relative_to(project.root) for path in (project.root / SPECS).glob("*") if _is_spec(path)}
     leave_out |= {Path(spec.source) for spec in specs}
     codes = _Codes(project.root, leave_out, project.store)
-    wanted = [_wanted(spec, git, codes, shelf) for spec in specs]
+    images = ImageDigests()
+    digests = [images.of(spec) if shelf else None for spec in specs]
+    wanted = [_wanted(spec, git, codes, shelf, image) for spec, image in zip(specs, digests, strict=True)]
     notify = _locate_channels(project)
     return [replace(each, desired=_sent_to(each.desired, project, notify)) for each in wanted]
 
@@ -193,14 +196,16 @@ class _Codes:
         return self._known[root, include, data]
 
 
-def _wanted(spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: DatasetLoader | None) -> LoadedSpec:
+def _wanted(
+    spec: Spec, git: Mapping[str, Any] | None, codes: _Codes, shelf: DatasetLoader | None, image: str | None
+) -> LoadedSpec:
     from monkey.spec.sweep.expand import expand_spec
     from monkey.spec.sweep.load import place_equivalences
 
     code, (datasets, absent) = codes.of(spec), shelf.of(spec) if shelf else ({}, {})
     known = {name: data.oid for name, data in datasets.items()} | {name: one.named.oid for name, one in absent.items()}
     oids = {name: known[name] for name in spec.datasets if name in known}
-    recipe = spec.recipe(code.hash, oids)
+    recipe = spec.recipe(code.hash, oids, image)
     table, notes = expand_spec(spec)
     desired = DesiredSweep(
         name=spec.name,

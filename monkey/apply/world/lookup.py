@@ -27,8 +27,12 @@ class LookupResult(NamedTuple):
 def find_sweep_or_job(snapshot: StoreSnapshot, what: str) -> LookupResult:
     """Return the sweep of that name, or the job whose id begins so, in the first sweep that has it.
 
-    Raises NotFound.
+    SWEEP/JOB is the job of that sweep. Raises NotFound.
     """
+    sweep, slash, beginning = what.partition("/")
+    if slash:
+        view = find_sweep(snapshot, sweep)
+        return LookupResult(view, find_job(view, beginning))
     if what in snapshot.sweeps and (snapshot.sweeps[what].state.revision or snapshot.sweeps[what].state.skipped.total):
         return LookupResult(find_sweep(snapshot, what))
     matches = _jobs(snapshot.sweeps.values(), what)

@@ -44,7 +44,8 @@ async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[Ob
     ]
     code = {want.recipe.code for want in desired if want.recipe.code}
     there = {sha for sha in code if await _exists(world, world.keys.code(sha))}
-    agents = {name: count_living_agents(fleet, snapshot) for name, fleet in world.fleets.items()}
+    named = {name for want in desired for name in want.settings.providers if name in world.fleets}
+    agents = {name: count_living_agents(world.fleets[name], snapshot) for name in sorted({*world.fleets, *named})}
     lacks, within = await _datasets(world, wants, sweeps)
     store = world.memo.id(world.at.url)
     adoptions = AdoptionLog(world.at, world.keys)
@@ -52,12 +53,13 @@ async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[Ob
     observed = ObservedProject(
         sweeps,
         snapshot.succeeded,
-        there,
-        agents,
-        store,
-        lacks,
-        within,
-        now,
+        code=there,
+        agents=agents,
+        store=store,
+        datasets=lacks,
+        within=within,
+        at=now,
+        failed={want.name: snapshot.find_failed(want.name, want.table.ids, want.settings) for want in desired},
         adoptions=adoptions.results,
         codes=adoptions.codes,
         recipes=[
@@ -198,4 +200,7 @@ def _shortage(sweep: SweepPlan, world: World) -> list[str]:
             f"sweep {sweep.name!r}: a job asks for more than any machine of its providers has: {told}",
             hint=f"lower resources: in the spec, or rent others: {' or '.join(keys)} in monkey.yaml",
         )
-    return [f"warning: a job asks for more than a machine of {name} has: {what}" for name, what in short.items()]
+    return [
+        f"warning: no machine of {name} has room for these jobs: one asks for {what}. Lower `resources:` in the spec"
+        for name, what in short.items()
+    ]

@@ -63,9 +63,14 @@ class World:
         """The providers whose machines are rented."""
         return frozenset(name for name, of in self.project.providers.items() if of.cloud is not None)
 
+    @property
+    def queued(self) -> frozenset[str]:
+        """The providers whose machines are pilots in a queue."""
+        return frozenset(name for name, of in self.project.providers.items() if of.slurm or of.kubernetes)
+
     async def boots(self) -> list[BootFailure]:
-        """Return why rented machines gave up, where any are rented. Raises StoreError."""
-        return await read_boot_failures(self.at, self.keys.boots) if self.rented else []
+        """Return why rented machines and pilots gave up, where a provider has any. Raises StoreError."""
+        return await read_boot_failures(self.at, self.keys.boots) if self.rented | self.queued else []
 
     @property
     def local_fleets(self) -> list[LocalFleet]:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from monkey.cli.ci.ci_needs import CiNeeds
-from monkey.cli.cloud_setup import STARTS
+from monkey.cli.setup.cloud_setup import STARTS
 
 if TYPE_CHECKING:
     from monkey.spec.project.cloud import CloudSettings

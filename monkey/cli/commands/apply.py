@@ -15,6 +15,7 @@ from monkey.apply.execute import execute_plan
 from monkey.apply.history.seen_commits import record_seen_commits
 from monkey.apply.planning import PlanningResult, make_plan, read_saved, remake_plan
 from monkey.apply.previews import check_preview, converge_previews, plan_preview
+from monkey.apply.sync.unattended_apply import leave_fruitless_fleets
 from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.world import World
@@ -136,6 +137,9 @@ async def _apply(world: World, order: ApplyOrder) -> int:
         planned = await limit_to_approved(world, await _planned(world, order), order.keep_stale)
         if not planned.plan.sweeps:
             return 0
+    fruitless: dict[str, str] = {}
+    if _is_unattended(world, order):
+        planned, fruitless = await leave_fruitless_fleets(world, planned)
     if order.expect is not None:
         _check_expected(planned.plan, order.expect)
     if order.detach:
@@ -159,8 +163,16 @@ async def _apply(world: World, order: ApplyOrder) -> int:
     goes_on = planned.plan.continued
     at_work = [one.name for one in planned.plan.accepted if find_remaining_work(one).count or one.name in goes_on]
     code = await _finish(world, planned, order, at_work)
+    for name, why in fruitless.items():
+        click.echo(f"warning: sweep {name}: {flatten_text(why)}", err=True)
     check_refusals(planned.plan, shown=planned.plan.changes)
-    return code
+    return code or int(bool(fruitless))
+
+
+def _is_unattended(world: World, order: ApplyOrder) -> bool:
+    """Tell whether no person sees the plan: CI applies it by --yes, and does not watch."""
+    agreed = order.expect is not None or any(name.endswith(".json") for name in order.specs)
+    return world.unattended and order.yes and order.detach and not agreed
 
 
 async def _record_seen(world: World, planned: PlanningResult) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from monkey.apply.inspect.fleet_audit import find_forgotten_fleets
+from monkey.apply.inspect.fleet_audit import find_forgotten_fleets, open_derived_fleets
 from monkey.apply.world.world import World
 from monkey.cli.session import run_in_world
 from monkey.cli.terminal.prompts import ask_consent
@@ -31,7 +31,9 @@ def destroy_command(names: tuple[str, ...], yes: bool) -> int:
 
 
 async def _destroy(world: World, names: tuple[str, ...], yes: bool) -> int:
-    world.fleets = known = {**world.fleets, **await find_forgotten_fleets(world)}
+    await open_derived_fleets(world)
+    named = {name: world.fleets[name] for name in names if name in world.fleets}
+    world.fleets = known = {**world.fleets, **named, **await find_forgotten_fleets(world)}
     wrong = [name for name in names if name not in known]
     if wrong:
         raise FleetError(f"expected a provider ({', '.join(sorted(known))}), found {wrong[0]!r}")

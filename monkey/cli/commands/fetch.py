@@ -85,10 +85,17 @@ async def _fetch(world: World, asked: _FetchOptions) -> str:
     files = _files(world.keys, found.view, jobs, asked, alone=found.job is not None)
     if not any(files.values()):
         raise _nothing(found.view, jobs, asked)
-    directory = FetchDirectory(asked.output or Path(found.job or found.view.state.name), force=asked.force)
-    brought = await _download(world, [file for some in files.values() for file in some], directory)
-    if results is not None:
-        brought.failed |= _index(directory, results, files)
+    place = asked.output or Path(found.job or found.view.state.name)
+    try:
+        directory = FetchDirectory(place, force=asked.force)
+        brought = await _download(world, [file for some in files.values() for file in some], directory)
+        if results is not None:
+            brought.failed |= _index(directory, results, files)
+    except OSError as exc:
+        raise MonkeyError(
+            f"expected a directory to write to, found {place}: {exc.strerror or exc}",
+            hint="name a directory on a disk with room, in which you may write: -o DIR",
+        ) from exc
     return _told(brought, files, directory.root, as_json=asked.as_json)
 
 

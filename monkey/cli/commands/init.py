@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -9,7 +10,10 @@ import click
 
 from monkey.ci_run import ForgeKind
 from monkey.cli.ci.ci_setup import prepare_ci
-from monkey.cli.cloud_setup import CloudOptions, add_provider, list_next_steps, prepare_cloud
+from monkey.cli.setup.cloud_setup import CloudOptions, add_provider, list_next_steps, prepare_cloud
+from monkey.cli.setup.host_options import HostOptions
+from monkey.cli.setup.project_lines import AskedMachines, add_machines, check_no_machines, name_project
+from monkey.cli.setup.queue_setup import QUEUE_OPTIONS, QueueOptions
 from monkey.cli.terminal.text import dump_json, format_plural
 from monkey.errors import MonkeyError
 from monkey.spec.sweep.json_schema import build_spec_schema
@@ -96,8 +100,20 @@ if __name__ == "__main__":
 @click.argument("directory", default=".", type=click.Path(file_okay=False))
 @click.option(
     "--provider",
-    type=click.Choice(["aws", "gcp"]),
-    help="Cloud to rent machines from; prints its permissions.",
+    type=click.Choice(["aws", "gcp", "slurm", "kubernetes", "ssh"]),
+    help="Cloud to rent machines from; prints its permissions. Or a kind of cluster, or ssh: asked what they have.",
+)
+@click.option("--host", "hosts", metavar="HOST", multiple=True, help="A host, as ssh knows it; repeatable (ssh only).")
+@click.option("--login", metavar="HOST", help="Login node of the cluster, as ssh knows it (slurm only).")
+@click.option("--partition", metavar="NAME", help="Partition of the cluster, if not the default one (slurm only).")
+@click.option("--context", metavar="NAME", help="Context of kubectl, if not the current one (kubernetes only).")
+@click.option("--namespace", metavar="NAME", help="Namespace, if not the context's (kubernetes only).")
+@click.option(
+    "--create",
+    is_flag=True,
+    flag_value="yes",
+    default=None,
+    help="Have apply make a missing namespace and a volume claim (kubernetes only).",
 )
 @click.option("--region", help="Region of the machines: eu-central-1.")
 @click.option("--type", "kind", help="Type of the machines: g5.xlarge.")
@@ -110,6 +126,12 @@ if __name__ == "__main__":
 def init_command(
     directory: str,
     provider: str | None,
+    hosts: tuple[str, ...],
+    login: str | None,
+    partition: str | None,
+    context: str | None,
+    namespace: str | None,
+    create: str | None,
     region: str | None,
     kind: str | None,
     store: str | None,
@@ -121,23 +143,61 @@ def init_command(
 ) -> None:
     """Create a project in DIRECTORY (default: here): an example spec and training script. Existing files stay.
 
-    --provider adds a cloud's machines to a new or existing project, and prints the permissions needed to apply.
+    --provider adds a cloud's machines to a new or existing project, and prints the permissions needed to apply. For a
+    cluster it asks what is there, and writes it into monkey.yaml: partitions, accounts and GPUs, or namespaces.
+    For hosts it asks each --host, and writes CPUs, memory, GPUs and disk beside its name.
 
     --ci writes workflows that plan pull requests and apply the branch, and prints a script of what is left to do.
     """
     root = Path(directory)
+    queued = {"login": login, "partition": partition, "context": context, "namespace": namespace, "create": create}
+    rented = {"--region": region, "--type": kind, "--gcp-project": gcp_project, "--create-bucket": bucket or None}
+    options: dict[str, Mapping[str, object]] = {"cloud": rented, "ssh": {"--host": hosts or None}}
+    options |= {name: {f"--{each}": queued[each] for each in of} for name, of in QUEUE_OPTIONS.items()}
     if ci is not None:
-        _refuse_beside_ci(**{"--provider": provider, "--region": region, "--type": kind, "--store": store})
+        _refuse_beside_ci([{"--provider": provider, "--store": store}, *options.values()])
         prepare_ci(root, ci, package, branch)
-    elif package or branch:
-        raise MonkeyError("--package and --branch need --ci", hint="--ci github")
-    elif provider is not None:
-        _rent(root, directory, CloudOptions(provider, region, kind, store, gcp_project, bucket))
-    elif region or kind or store or gcp_project or bucket:
-        said = "--region, --type, --store, --gcp-project and --create-bucket need --provider"
-        raise MonkeyError(said, hint=f"--provider {'gcp' if gcp_project else 'aws'}")
-    else:
+        return
+    _refuse_without_ci(package or branch)
+    _refuse_others(provider, options, store)
+    if provider is None:
         _start(root, directory)
+    elif provider in QUEUE_OPTIONS:
+        _ask(root, directory, QueueOptions(provider, root, queued, store))
+    elif provider == "ssh":
+        _ask(root, directory, HostOptions(root, hosts, store))
+    else:
+        _rent(root, directory, CloudOptions(provider, region, kind, store, gcp_project, bucket))
+
+
+def _refuse_others(provider: str | None, options: Mapping[str, Mapping[str, object]], store: str | None) -> None:
+    """Raise MonkeyError for an option that this provider does not know; `options`: those of each kind of provider."""
+    ours = provider if provider in options or provider is None else "cloud"
+    given = [(kind, name) for kind, all_of in options.items() for name, said in all_of.items() if said is not None]
+    if provider is None and (given or store is not None):
+        kind, name = (*given, ("cloud", "--store"))[0]
+        rents = "gcp" if ("cloud", "--gcp-project") in given else "aws"
+        raise MonkeyError(f"{name} needs --provider", hint=f"add --provider {rents if kind == 'cloud' else kind}")
+    if others := [name for kind, name in given if kind != ours]:
+        raise MonkeyError(f"--provider {provider} has no {others[0]}", hint=f"leave {others[0]} out")
+
+
+def _ask(root: Path, directory: str, wanted: AskedMachines) -> None:
+    """Add machines to a new or existing project, by what they say that they have. Asks before it writes."""
+    wanted.check()
+    file = root / "monkey.yaml"
+    if file.exists():
+        check_no_machines(file, wanted)
+    lines = wanted.ask()
+    if file.exists():
+        add_machines(file, wanted, lines)
+        click.echo(f"Added to monkey.yaml: {' and '.join(lines)}.", err=True)
+        spec = "your spec"
+    else:
+        _start(root, directory, "".join(lines.values()))
+        spec = str(root / "specs/experiment.yaml")
+    for step in wanted.list_steps(spec, lines):
+        click.echo(step, err=True)
 
 
 def _rent(root: Path, directory: str, wanted: CloudOptions) -> None:
@@ -158,9 +218,14 @@ def _rent(root: Path, directory: str, wanted: CloudOptions) -> None:
             click.echo(step, err=True)
 
 
-def _refuse_beside_ci(**others: str | None) -> None:
-    if given := [name for name, value in others.items() if value]:
+def _refuse_beside_ci(others: Iterable[Mapping[str, object]]) -> None:
+    if given := [name for options in others for name, said in options.items() if said]:
         raise MonkeyError(f"--ci and {given[0]} exclude each other", hint="first the machines, then their CI")
+
+
+def _refuse_without_ci(given: str | None) -> None:
+    if given:
+        raise MonkeyError("--package and --branch need --ci", hint="--ci github")
 
 
 def _start(root: Path, directory: str, machines: str = "") -> None:
@@ -186,9 +251,8 @@ def _start(root: Path, directory: str, machines: str = "") -> None:
 
 
 def _files(root: Path) -> dict[str, str]:
-    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in root.resolve().name)
     return {
-        "monkey.yaml": MONKEY_YAML.format(project=name.strip("._-") or "experiments"),
+        "monkey.yaml": MONKEY_YAML.format(project=name_project(root)),
         "specs/experiment.yaml": SPEC,
         "specs/schema.json": dump_json(build_spec_schema(), indent=2) + "\n",
         "train.py": TRAIN,

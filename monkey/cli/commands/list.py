@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from monkey.apply.inspect.fleet_audit import open_derived_fleets
 from monkey.apply.inspect.instances import list_instances
 from monkey.apply.world.fleets import count_living_agents
 from monkey.apply.world.lookup import find_sweep
@@ -84,6 +85,7 @@ def show_providers(as_json: bool) -> None:
 
     async def show(world: World) -> str:
         snapshot = await world.reader().read([]) if world.store is not None else None
+        await open_derived_fleets(world)
         counted = [(fleet.name, fleet.type, count_living_agents(fleet, snapshot)) for fleet in world.fleets.values()]
         if as_json:
             return dump_json(serialize_providers(counted), indent=2)

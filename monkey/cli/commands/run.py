@@ -52,7 +52,7 @@ class _RunOptions:
 @click.argument("words", metavar="-- CMD [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--name", help="Name of the job's sweep (default: run- and random letters).")
 @click.option("--cpus", type=float, help="CPUs for the job.")
-@click.option("--gpus", type=int, help="GPUs for the job.")
+@click.option("--gpus", type=float, help="GPUs for the job, or a part of one: 0.25.")
 @click.option("--memory", metavar="SIZE", help="Memory for the job: 2GiB.")
 @click.option("--timeout", metavar="TIME", help="Stop the job after this time: 90s, 2h.")
 @click.option("--requirements", metavar="FILE", help="Requirements file of the job's Python environment.")
@@ -111,6 +111,8 @@ def _spec(words: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
     """Return the spec, as data, for the command line's words and options."""
     run = secrets.token_hex(4)
     resources = {name: options[name] for name in ("cpus", "gpus", "memory") if options[name] is not None}
+    if options["gpus"] is not None and options["gpus"].is_integer():
+        resources["gpus"] = int(options["gpus"])
     spec: dict[str, Any] = {
         "name": options["name"] or f"run-{run}",
         # Braces would be holes for parameters; here they are the command's own.

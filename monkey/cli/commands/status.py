@@ -46,6 +46,7 @@ async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json
         click.echo(dump_json(serialize_status(world.at.url, snapshot, views, boots, syncs), indent=2))
     else:
         to = detect_terminal()
-        click.echo("\n".join(format_status(world.at.url, snapshot, views, to, boots, world.rented, syncs)))
+        lines = format_status(world.at.url, snapshot, views, to, boots, world.rented, syncs, world.queued)
+        click.echo("\n".join(lines))
         print_page_link(world, [view.state.name for view in views])
     return 0

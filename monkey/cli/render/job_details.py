@@ -27,9 +27,11 @@ from monkey.metrics.summary import has_diverged
 from monkey.plan.explain import find_setting_changes, format_listed_setting, format_seconds
 from monkey.plan.sizes import format_size
 from monkey.plan.text.describe import describe_jobs
-from monkey.protocol.layout import Keys
+from monkey.protocol.entries import EndEntry
+from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.record.job_attempts import AttemptRecord
-from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
+from monkey.protocol.status.store_snapshot import JobView, StoreSnapshot, SweepView
+from monkey.protocol.sweeps.revision import Revision
 from monkey.results.causes.ended_jobs import EndedJobs
 from monkey.results.causes.failure_report import serialize_failures
 from monkey.results.curves.curve import Curve
@@ -59,7 +61,7 @@ def format_job_details(
     revision, seen = view.state.revision, view.view(job)
     assert revision is not None  # the job was found in it
     parameters = revision.table.parameters(revision.rows[job])
-    files = f"{store}/{keys.out(find_owner(view, job), seen.attempt)}"
+    files = f"{store}/{_locate_files(keys, find_owner(view, job), seen, found)}"
     reason = explain_state(view, seen)
     state = f"{seen.state}: {reason}" if reason and seen.state not in ("running", "cancelled") else str(seen.state)
     facts = [
@@ -69,6 +71,7 @@ def format_job_details(
         ("signature", sign_failure(seen, parameters)),
         ("parameters", format_parameters(parameters)),
         ("command", _command(revision.recipe.command, parameters)),
+        ("image", _format_image(revision)),
         ("adopts", revision.adopted.get(job, "")),
         ("agent", seen.agent or ""),
         ("host", seen.host),
@@ -89,6 +92,14 @@ def format_job_details(
     return lines + _part("end of its log", [cut_text(line, to.width) if to.width else line for line in tail], to)
 
 
+def _locate_files(keys: Keys, job: str, seen: JobView, found: Sequence[AttemptRecord]) -> str:
+    """Return the key of what the newest attempt left: the prefix of objects, or its end, where that holds the files."""
+    ends = [each for each in found if each.k == seen.attempt and isinstance(each.after, EndEntry)]
+    if ends and isinstance(end := ends[0].after, EndEntry) and end.files is not None and not end.outputs:
+        return keys.job_log(job) + spell_number(ends[0].end_k)
+    return keys.out(job, seen.attempt)
+
+
 def _command(command: str | list[str], parameters: dict[str, Any]) -> str:
     import shlex
 
@@ -96,6 +107,12 @@ def _command(command: str | list[str], parameters: dict[str, Any]) -> str:
         return shlex.join(compile_command(command, parameters).render(parameters).argv)
     except CommandError:
         return command if isinstance(command, str) else shlex.join(command)
+
+
+def _format_image(revision: Revision) -> str:
+    """Return the image that jobs run in, by its name and the digest that they are pinned to; "" for none."""
+    name, digest = revision.settings.image or "", revision.recipe.image or ""
+    return name if name.endswith(digest) else f"{name} ({digest})".lstrip()
 
 
 def format_usage(usage: dict[str, float], asked: JobResources) -> list[str]:
@@ -134,6 +151,7 @@ def format_sweep_details(view: SweepView, snapshot: StoreSnapshot, to: Terminal,
         ("spec", revision.source),
         ("commit", _commit(revision.git)),
         ("command", _command(revision.recipe.command, {})),
+        ("image", _format_image(revision)),
         (
             "code",
             f"{revision.recipe.code[:12]}, {format_plural(len(revision.code_files), 'file')}"
@@ -172,7 +190,7 @@ def _settings(settings: SweepSettings) -> str:
     """Say every setting that is not as it is without a word of it."""
     told = []
     for name, _, value in find_setting_changes(SweepSettings(), settings):
-        if name not in ("metric", "maximize", "take"):
+        if name not in ("metric", "maximize", "take", "image"):
             told.append(f"{name} {_setting(name, value)}")
     return ", ".join(told)
 
@@ -205,8 +223,10 @@ def serialize_job_details(
     revision = view.state.revision
     assert revision is not None  # the job was found in it
     seen, parameters = view.view(job), revision.table.parameters(revision.rows[job])
+    digest, signature = revision.recipe.image, sign_failure(seen, parameters)
+    image = {"name": revision.settings.image, "digest": digest} if digest else None
     more = {"attempts": serialize_attempts(found), "facts": serialize_facts(came_from), "log_tail": seen.log_tail}
-    return {**serialize_job(view, seen, parameters), "signature": sign_failure(seen, parameters), **more}
+    return {**serialize_job(view, seen, parameters), "signature": signature, "image": image, **more}
 
 
 def serialize_sweep_details(view: SweepView) -> dict[str, Any]:

@@ -70,7 +70,12 @@ def draw_progress(
         lines.append(to.paint(f"{flatten_text(trouble)}; waiting for the store", "yellow"))
     elif snapshot is not None:
         lines += _agents(snapshot, progress, to)
+        lines += [to.paint(line, "yellow") for line in _troubles(progress)]
     return lines
+
+
+def _troubles(progress: Sequence[SweepProgress]) -> list[str]:
+    return [f"! {flatten_text(trouble)}" for trouble in dict.fromkeys(one.trouble for one in progress) if trouble]
 
 
 def _sweep(one: SweepProgress, best: BestJob | None, widest: int, to: Terminal) -> list[str]:
@@ -148,4 +153,5 @@ def format_progress(
         parts = [f"{one.total - one.unfinished:,}/{one.total:,} done", rest, ", ".join(_pace(one))]
         parts += [format_best_job(found)] if found else []
         lines.append(f"{flatten_text(one.name)}: {'; '.join(filter(None, parts))}")
-    return lines + [f"! {flatten_text(alert)}" for alert in _alerts(snapshot.agents if snapshot else ())]
+    lines += [f"! {flatten_text(alert)}" for alert in _alerts(snapshot.agents if snapshot else ())]
+    return lines + _troubles(progress)

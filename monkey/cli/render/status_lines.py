@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from monkey.apply.inspect.departed_machines import explain_departures
 from monkey.apply.watch.sweep_progress import SweepProgress, WaitOutcome, judge_counts
 from monkey.cli.render.apply_outcome import explain_expiry, explain_hold
 from monkey.cli.render.failure_groups import format_failures
@@ -19,6 +20,7 @@ from monkey.plan.advice import suggest_extension
 from monkey.protocol.status.store_snapshot import AgentView, JobState, JobView, StoreSnapshot, SweepView
 from monkey.protocol.status.sync_beat import SyncBeat
 from monkey.spec.job.expires import format_utc_time
+from monkey.spec.machines.fleet_name import find_provider_name
 
 #: Metrics that are named where values of them were no numbers.
 METRICS = 3
@@ -49,10 +51,12 @@ def format_status(
     boots: Sequence[BootFailure] = (),
     rented: Collection[str] = (),
     syncs: Sequence[SyncBeat] = (),
+    queued: Collection[str] = (),
 ) -> list[str]:
     """Return sweeps with their counts, agents with when they were heard of last, and what needs attention.
 
     `boots`: machines that gave up; `rented`: providers whose machines need a while to come; `syncs`: their beats.
+    `queued`: providers whose pilots wait in a queue.
     """
     counts = {view.state.name: view.counts for view in views}
     lines = [f"store {flatten_text(store)}", *format_syncs(syncs, to), ""]
@@ -60,7 +64,7 @@ def format_status(
         lines += _sweeps(views, counts, to)
     else:
         lines.append("No sweep was applied yet; `monkey apply` does.")
-    lines += ["", *_agents(snapshot, views, counts, rented, to)]
+    lines += ["", *_agents(snapshot, views, counts, rented, queued, to)]
     lines += [line for view in views for line in _time_left(view, counts[view.state.name])]
     lines += [line for view in views for line in _rolled_back(view)]
     lines += _told(views, counts, to)
@@ -72,6 +76,8 @@ def format_status(
     ]
     wrong = [*map(flatten_text, [*snapshot.problems, *given_up(boots)]), *format_telemetry(snapshot.agents)]
     wrong += format_departed_telemetry(snapshot.agents)
+    left = [view.state for view in views if judge_counts(counts[view.state.name]) is WaitOutcome.WORKING]
+    wrong += map(flatten_text, explain_departures(snapshot.agents, {state.name: state for state in left}))
     if wrong:
         lines += ["", to.paint("Needs attention:", "yellow"), *(f"  {line}" for line in wrong)]
     return lines
@@ -162,6 +168,7 @@ def _agents(
     views: Sequence[SweepView],
     counts: Mapping[str, Mapping[JobState, int]],
     rented: Collection[str],
+    queued: Collection[str],
     to: Terminal,
 ) -> list[str]:
     alive = [agent for agent in snapshot.agents if agent.alive]
@@ -169,7 +176,11 @@ def _agents(
         left = [view.state.revision for view in views if judge_counts(counts[view.state.name]) is WaitOutcome.WORKING]
         if not left:
             return ["No agent is at work."]
-        if any(not set(rented).isdisjoint(of.settings.providers) for of in left if of):
+        named = {find_provider_name(fleet) for of in left if of for fleet in of.settings.providers}
+        if not named.isdisjoint(queued):
+            told = "pilots may wait for a node, `monkey list instances` shows them; `monkey apply` asks for them"
+            return [to.paint(f"No agent is at work; {told}.", "yellow")]
+        if not named.isdisjoint(rented):
             told = "rented machines take minutes to come, `monkey list instances` shows them; `monkey apply` rents them"
             return [to.paint(f"No agent is at work; {told}.", "yellow")]
         return [to.paint("No agent is at work; `monkey apply` starts one.", "yellow")]

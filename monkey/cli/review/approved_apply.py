@@ -71,7 +71,8 @@ class ApprovedApply:
             names = [source for name, source in sources.items() if name in self.waiting]
             asked = (await make_plan(world, names, keep_stale)).plan if names else replace(full, sweeps=(), fleets=())
             self._ask(world.project.name, replace(asked, gone=full.gone))
-        return planned
+        # What is left of fleets that no spec asks for goes without consent: nothing runs there.
+        return replace(planned, plan=planned.plan.with_fleets((*planned.plan.fleets, *full.unwanted)))
 
     def _ask(self, project: str, plan: Plan) -> None:
         self.digest, text = compute_plan_digest(plan), format_markdown(plan, self.review.run)

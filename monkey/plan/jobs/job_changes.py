@@ -40,7 +40,7 @@ class StaleJobs:
 
 @dataclass(frozen=True)
 class JobChanges:
-    """The jobs of a sweep, each in one of four lots; rows are of the desired table, `removed` of the applied one."""
+    """The jobs of a sweep, each in one of five lots; rows are of the desired table, `removed` of the applied one."""
 
     new: Sequence[int] = ()
     stale: tuple[StaleJobs, ...] = ()
@@ -55,6 +55,10 @@ class JobChanges:
     replaced_states: Mapping[str, int] = field(default_factory=dict)
     #: Number of kept jobs that the newest revision did not have, by the sweep that has them ("": no sweep of now).
     elsewhere: Mapping[str, int] = field(default_factory=dict)
+    #: Jobs that the newest revision did not have, and that have failed for good: no apply runs them, only a retry.
+    failed: Sequence[int] = ()
+    #: Number of these by the sweep that has them ("": no sweep of now).
+    failed_in: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -62,6 +66,14 @@ class JobChanges:
         stale = sum(len(group.rows) for group in self.stale)
         known = {"new": len(self.new), "stale": stale, "kept": len(self.kept), "removed": len(self.removed)}
         return {"unknown": len(self.unknown)} if self.unknown else known
+
+    @property
+    def lots(self) -> dict[str, int]:
+        """Return the same by the names that people read, and between them the jobs that failed before, if any did."""
+        if not self.failed:
+            return self.counts
+        removed = {"failed before": len(self.failed), "removed": len(self.removed)}
+        return {lot: count for lot, count in self.counts.items() if lot != "removed"} | removed
 
     @property
     def unfinished(self) -> int:

@@ -52,7 +52,8 @@ def _cap_settings(want: DesiredSweep, limits: PreviewLimits, now: float) -> Swee
         raise PlanError(
             f"{want.source}: expected a provider on which previews may run ({', '.join(limits.providers) or 'none'}), "
             f"found {', '.join(asked.providers)}",
-            hint="`previews: {providers: […]}` in the monkey.yaml of the base names them",
+            hint="`previews: {providers: […]}` in the monkey.yaml of the base names them; machines that a spec chooses "
+            "are none of these",
         )
     if denied := [name for name in asked.secrets if name not in limits.secrets]:
         raise PlanError(

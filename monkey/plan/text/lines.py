@@ -82,6 +82,10 @@ def format_sweep_plan(sweep: SweepPlan, limit: int = 8) -> list[PlanLine]:
     if sweep.jobs.kept:
         lines.append(PlanLine(LineMark.KEPT, _describe_kept_jobs(sweep)))
         lines += [PlanLine(LineMark.KEPT, _describe_adoption(lot), detail=True) for lot in sweep.adoptions]
+    if sweep.jobs.failed:
+        lines.append(PlanLine(LineMark.KEPT, _describe_failed_jobs(sweep)))
+        failed = describe_jobs(table, sweep.jobs.failed, limit, before=before)
+        lines += [PlanLine(LineMark.KEPT, text, detail=True) for text in failed]
     if sweep.jobs.removed and before is not None:
         gone = describe_jobs(before, sweep.jobs.removed, limit, before=table)
         lines += [PlanLine(LineMark.REMOVED, text) for text in gone]
@@ -203,7 +207,7 @@ def summarize_plan(plan: Plan) -> str:
     """Return the plan in one sentence: "24 new, 12 stale, 6 kept, 3 removed; 1.2 KiB to upload"."""
     totals = Counter[str]()
     for sweep in plan.accepted:
-        totals.update(sweep.jobs.counts)
+        totals.update(sweep.jobs.lots)
     parts = [", ".join(f"{count:,} {_LOTS.get(lot, lot)}" for lot, count in totals.items() if count) or "no jobs"]
     settings = sum(len(sweep.settings) for sweep in plan.accepted)
     if settings:
@@ -251,6 +255,14 @@ def _describe_kept_jobs(sweep: SweepPlan) -> str:
     for name, count in sweep.jobs.elsewhere.items():
         told.append(f"{count:,} finished in sweep {name}" if name else f"{count:,} finished before")
     return _format_job_count(len(sweep.jobs.kept)) + (f" ({', '.join(told)})" if told else "")
+
+
+def _describe_failed_jobs(sweep: SweepPlan) -> str:
+    homes = sweep.jobs.failed_in.items()
+    told = ", ".join(f"{count:,} in {f'sweep {name}' if name else 'an earlier revision'}" for name, count in homes)
+    count = len(sweep.jobs.failed)
+    runs = "apply does not run it" if count == 1 else "apply runs none"
+    return f"{_format_job_count(count)} failed before ({told}): {runs}"
 
 
 def _describe_adoption(lot: AdoptedJobs) -> str:

@@ -73,7 +73,7 @@ def _format_section(sweep: SweepPlan, *, folded: bool) -> str:
     if not folded:
         head = f"#### {format_inline_code(sweep.name)} ({format_inline_code(sweep.desired.source)})\n"
         return "\n".join([head, *body])
-    counts = ", ".join(f"{count:,} {lot}" for lot, count in sweep.jobs.counts.items() if count) or "no jobs"
+    counts = ", ".join(f"{count:,} {lot}" for lot, count in sweep.jobs.lots.items() if count) or "no jobs"
     head = f"<details><summary>{_format_code_tag(sweep.name)}: {counts}</summary>\n"
     return "\n".join([head, *body, "</details>\n"])
 
@@ -105,7 +105,7 @@ def _sort_lines(lines: list[PlanLine]) -> list[PlanLine]:
 
 
 def _table(sweep: SweepPlan) -> str:
-    counts = sweep.jobs.counts
+    counts = sweep.jobs.lots
     head = "| " + " | ".join(counts) + " |"
     return f"{head}\n|{' --: |' * len(counts)}\n| {' | '.join(f'{count:,}' for count in counts.values())} |\n"
 

@@ -12,6 +12,8 @@ The document is one object:
   - `jobs`: {`new`, `stale`, `kept`, `removed`}, each a count
   - `states`: {`kept`, `removed`, `replaced`}, each {state: count}; replaced jobs are those that stale ones replace
   - `elsewhere`: {sweep or "": number of kept jobs that are finished there}
+  - `failed_before`: {sweep or "": number of jobs that failed for good there}. They are new to the newest revision, and
+    in none of the counts of `jobs`; an apply runs none of them
   - `reasons`: why jobs are stale, a list of {`kind`, `text`, `jobs`}; a job counts for each of its reasons
   - `lines`: the groups of jobs as people read them, a list of {`mark`, `text`}
   - `settings`: a list of {`name`, `before`, `after`}
@@ -22,7 +24,7 @@ The document is one object:
   - `datasets`: a list of {`name`, `hash`, `bytes` and `objects` to send, `here`: is it on the machine that plans?}
   - `adopted`: the number of jobs that take another's result
   - `adoptions`: those of them that this plan adds, a list of {`why`, `jobs`}, the latter a count
-  - `dropped`: the number of jobs that lose an adopted result, and are run
+  - `dropped`: the number of jobs that lose an adopted result, and are run, unless they have failed before
   - `released`: the number of running jobs that an apply would stop
   - `expires`: when the sweep would expire if applied now, in seconds since the epoch; null for never
   - `refused`: null, or {`text`, `hint`}: why an apply leaves the sweep as it is, whatever it would change
@@ -96,6 +98,7 @@ def _serialize_sweep(sweep: SweepPlan, now: float) -> dict[str, Any]:
             "replaced": dict(jobs.replaced_states),
         },
         "elsewhere": dict(jobs.elsewhere),
+        "failed_before": dict(jobs.failed_in),
         "reasons": [{"kind": kind, "text": text, "jobs": count} for (kind, text), count in reasons.items()],
         "lines": [{"mark": line.mark, "text": line.text} for line in format_sweep_plan(sweep)],
         "settings": [change._asdict() for change in sweep.settings],

@@ -84,7 +84,7 @@ def find_final_jobs(view: SweepView) -> dict[str, tuple[str, int]] | None:
         if tally is None or judged is Verdict.OPEN:
             return None
         if judged is Verdict.FAILED:
-            found[job] = str(judged), max(tally.failed_at + tally.lost_at + tally.saved_at)
+            found[job] = str(judged), tally.last_at
         elif judged is Verdict.STOPPED:
             found[job] = str(judged), max(tally.stopped)
     return found

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from monkey.errors import KeyMissing
 from monkey.protocol.layout import Keys, is_agent_name
+from monkey.protocol.record.end_files import EndFiles
+from monkey.protocol.record.end_files_reading import read_end_files
 from monkey.protocol.record.shipment import METRICS
 from monkey.protocol.record.shipment_reading import ShippedFiles, select_metrics
 from monkey.store.keys import is_encodable
@@ -41,6 +43,8 @@ class HistoryPart(NamedTuple):
 
 def parse_parts(told: Any) -> tuple[HistoryPart, ...]:
     """Read parts from JSON that anybody may have written. Raises ValueError, TypeError, AttributeError."""
+    if not isinstance(told, list):
+        raise TypeError("parts are a list")
     parts = tuple(HistoryPart(k, agent, dict(places)) for k, agent, places in told[:MAX_PARTS])
     for part in parts:
         if type(part.k) is not int or part.k < 1 or not is_agent_name(part.agent):
@@ -53,6 +57,14 @@ def parse_parts(told: Any) -> tuple[HistoryPart, ...]:
 def is_file_name(name: Any) -> bool:
     """Is it the name of a file in $MONKEY_METRICS_DIR?"""
     return isinstance(name, str) and is_encodable(name) and name not in ("", ".", "..") and not set(name) & {"/", "\0"}
+
+
+def restore_end_files(files: EndFiles, place: Path) -> bool:
+    """Write the metrics files of an end to the directory `place`; return whether it has them. Raises OSError."""
+    for name, data in (files.metrics or {}).items():
+        if is_file_name(name):
+            (place / name).write_bytes(data)
+    return files.metrics is not None
 
 
 async def restore_history(
@@ -70,6 +82,8 @@ async def restore_history(
     for part in parts:
         place = directory / str(part.k)
         place.mkdir(parents=True, exist_ok=True)
+        if restore_end_files(await read_end_files(store, keys, job, part.k), place):
+            continue
         prefix = keys.out(job, part.k) + METRICS
         listed = [item.key.removeprefix(prefix) for item in await store.list(prefix)]
         found = False

@@ -72,6 +72,12 @@ class Shipment:
         del self.open[: self._pending]
         self._pending, self.sealed = 0, self.sealed + 1
 
+    def drop(self, job: str, k: int) -> None:
+        """Drop the unsealed pieces of an attempt that is over; those of the pending segment stay."""
+        for i in range(len(self.open) - 1, self._pending - 1, -1):
+            if self.open[i][:2] == (job, k):
+                self._size -= len(self.open.pop(i).data)
+
     def to_json(self) -> dict[str, Any]:
         """Return what rides in the heartbeat: the oldest `SEAL_BYTES`, should the store not take segments."""
         left, riding = SEAL_BYTES, list[Piece]()

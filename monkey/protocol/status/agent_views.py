@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from monkey.protocol.entry_log import LogTally
+from monkey.protocol.journal_index import JournalIndex
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import JournalIndex
 from monkey.protocol.status.job_view import JobState, JobView, add_lost, add_record, add_running, extract_host
 from monkey.protocol.status.running_job import RunningJob
 from monkey.protocol.sweeps.revision import Revision
 from monkey.protocol.sweeps.sweep_state import SweepState
-from monkey.protocol.sweeps.verdicts import Verdict, find_stop_position, judge_job
+from monkey.protocol.sweeps.verdicts import Verdict, explain_cut_off, find_stop_position, judge_job
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 
 _LEFT = (JobState.QUEUED, JobState.RUNNING, JobState.FROZEN, JobState.PAUSED, JobState.EXPIRED)
@@ -95,6 +95,12 @@ class SweepView:
     def unfinished(self) -> int:
         """How many jobs are not final."""
         return len(self.left)
+
+    def count_ended(self, fleet: str) -> int:
+        """Return how many jobs are final by an attempt of this fleet's agents, as far as that is known."""
+        adopted = self.state.revision.adopted if self.state.revision else {}
+        mine = (job for job in self.ids if self._index.find_agent(adopted.get(job, job)).startswith(f"{fleet}/"))
+        return sum(self.where(job) not in _LEFT for job in mine)
 
     def where(self, job: str) -> JobState:
         """Return the state of one job, without the rest."""
@@ -191,6 +197,8 @@ class SweepView:
             view.failures = len(tally.failed_at)
         if record:
             add_record(view, record)
+        if view.state is JobState.FAILED and tally and record and record.k in tally.cut_at:
+            view.reason = explain_cut_off(view.reason or "")
         if running:
             add_running(view, running)
         elif lost := self._left.get(told):

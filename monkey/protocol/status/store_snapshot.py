@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from monkey.protocol.entries import EndEntry, TornEntry
-from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.heartbeat import TAKE, Heartbeat
+from monkey.protocol.entry_log import EntryLog, LogTally
+from monkey.protocol.heartbeat import Heartbeat
 from monkey.protocol.journal import JournalBlock, make_record
+from monkey.protocol.journal_index import JournalIndex
 from monkey.protocol.layout import Keys, is_agent_name
-from monkey.protocol.observer import JournalIndex
 from monkey.protocol.status.agent_views import AgentView, SweepView
 from monkey.protocol.status.job_view import JobState, JobView
 from monkey.protocol.status.running_job import RunningJob
 from monkey.protocol.sweeps.queue_markers import FleetQueue, read_queue
 from monkey.protocol.sweeps.sweep_log import list_sweeps, read_sweep
 from monkey.protocol.sweeps.sweep_state import SweepState
+from monkey.protocol.sweeps.verdicts import Verdict, judge_tally
 from monkey.signing.entry_signers import EntrySigners
+from monkey.spec.job.recipe import SweepSettings
 from monkey.store.store_port import ListedObject, Store
 
 #: Number of jobs of a sweep whose logs one reading reads one by one, where the journals do not add up.
@@ -55,10 +57,24 @@ class StoreSnapshot:
     at_work: Collection[str] = ()
     #: Jobs that have a newer record than in the reading before.
     recorded: Collection[str] = ()
+    #: Job of the whole project to what its log amounts to, for those that did not just succeed.
+    tallies: Mapping[str, LogTally] = field(default_factory=dict)
 
     def alive(self, fleet: str) -> list[AgentView]:
         """Return the fleet's living agents: those whose heartbeat is recent."""
         return [agent for agent in self.agents if agent.fleet == fleet and agent.alive]
+
+    def find_failed(self, sweep: str, jobs: Iterable[str], settings: SweepSettings) -> set[str]:
+        """Return those of the jobs that have failed for good for the sweep, if it had these settings.
+
+        Whichever sweep ran them: agents would not run them for this one, either, before it retries them.
+        """
+        known = self.sweeps.get(sweep)
+        retries = {} if known is None or known.state.is_foreign else known.state.retries
+        # Most jobs have no tally at all, of a million maybe none.
+        doubtful = (job for job in jobs if job in self.tallies and job not in self.succeeded) if self.tallies else ()
+        judged = ((job, judge_tally(self.tallies[job], settings, retries.get(job, 0))) for job in doubtful)
+        return {job for job, verdict in judged if verdict is Verdict.FAILED}
 
 
 class _PoliteIndex(JournalIndex):
@@ -137,7 +153,8 @@ class SnapshotReader:
         problems += [f"agent {agent.id}: {agent.trouble}" for agent in agents if agent.alive and agent.trouble]
         recorded, self._index.recorded = self._index.recorded, set()
         at_work = running.keys() | left.keys()
-        return StoreSnapshot(views, agents, problems, self._index.succeeded, queue, at_work, recorded)
+        done, tallies = self._index.succeeded, self._index.tallies
+        return StoreSnapshot(views, agents, problems, done, queue, at_work, recorded, tallies)
 
     def _refresh_signers(self) -> None:
         """Forget what was read if other entries may count now. Raises SigningError."""
@@ -174,7 +191,7 @@ class SnapshotReader:
         now = self._wall()
         # One that drains lives beside its successor, and takes nobody's place.
         gone = not (beat.vitals.get("draining") or all(other.vitals.get("draining") for other in later))
-        return not beat.left and (now - since < TAKE or (abs(now - beat.at) < TAKE and not gone))
+        return not beat.left and (now - since < beat.lease or (abs(now - beat.at) < beat.lease and not gone))
 
     def _agent(self, beat: Heartbeat) -> AgentView:
         alive = self._lives(beat)

@@ -13,7 +13,7 @@ from monkey.protocol.entries import Claim
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import HeartbeatObserver
+from monkey.protocol.liveness.observer import HeartbeatObserver
 from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.store.store_port import Store
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -49,6 +50,11 @@ class Revision:
     def rows(self) -> dict[str, int]:
         """Job to its row of the table."""
         return {job: row for row, job in enumerate(self.table.ids)}
+
+    @property
+    def at_seconds(self) -> float:
+        """`at` in seconds since the epoch; 0 where nothing is said."""
+        return datetime.fromisoformat(self.at).timestamp() if self.at else 0.0
 
     @property
     def expires(self) -> float | None:

@@ -7,6 +7,8 @@ from typing import Any
 from monkey.protocol import entry_shape
 from monkey.protocol.layout import PROJECT_NAME
 from monkey.spec.job import stop_when
+from monkey.spec.job.counted_resources import MEASURED_RESOURCES
+from monkey.spec.job.image_reference import is_image_name
 from monkey.spec.job.metric_sources import SOURCE_KINDS
 from monkey.spec.project.forge_settings import FORGE_TYPES
 from monkey.spec.project.notify_channel import CHANNEL_KINDS, NOTIFY_EVENTS
@@ -56,6 +58,7 @@ def _source(value: Any) -> bool:
 
 _texts = entry_shape.make_list_test(entry_shape.is_plain_text)
 _job = entry_shape.is_matching(r"[0-9a-f]{16}")
+_resource = entry_shape.is_matching(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 _variable = entry_shape.is_matching(r"[A-Za-z_][A-Za-z0-9_]*")
 _of_rule = entry_shape.make_object_test(
     {
@@ -90,10 +93,24 @@ RECIPE = {
     "code": entry_shape.is_matching(r"[0-9a-f]{64}"),
     "datasets": _plain_to_plain,
     "environment": _plain_to_plain,
-    "image": entry_shape.is_optional(entry_shape.is_plain_text),
+    "image": entry_shape.is_optional(entry_shape.is_matching(r"sha256:[0-9a-f]{64}")),
     "env": _plain_to_plain,
     "outputs": _texts,
 }
+
+
+def _is_gpu_count(value: Any) -> bool:
+    """Is it a number of GPUs, or a part of one?"""
+    return entry_shape.is_count(value) or (entry_shape.is_finite_number(value) and 0 < value < 1)
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        _resource(name) and name not in MEASURED_RESOURCES and entry_shape.is_count(count) and count > 0
+        for name, count in value.items()
+    )
+
+
 SETTINGS = {
     "max_retries": entry_shape.is_count,
     "timeout": entry_shape.is_optional(_duration),
@@ -104,7 +121,7 @@ SETTINGS = {
     "priority": entry_shape.is_whole,
     "providers": entry_shape.make_list_test(entry_shape.is_matching(PROJECT_NAME.pattern)),
     "resources": entry_shape.make_object_test(
-        {"cpus": _duration, "gpus": entry_shape.is_count, "memory": entry_shape.is_count}
+        {"cpus": _duration, "gpus": _is_gpu_count, "memory": entry_shape.is_count, "counted": _counts}
     ),
     "metric": entry_shape.is_optional(entry_shape.is_text),
     "maximize": entry_shape.is_flag,
@@ -123,6 +140,7 @@ SETTINGS = {
     "sources": entry_shape.make_list_test(_source),
     "notify": entry_shape.make_list_test(_channel),
     "expires": lambda value: entry_shape.is_text(value) or _duration(value),
+    "image": is_image_name,
 }
 REVISION = {
     "sweep": entry_shape.is_matching(PROJECT_NAME.pattern),

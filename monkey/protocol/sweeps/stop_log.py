@@ -121,6 +121,6 @@ def apply_stop(state: SweepState, stop: ProvenStop) -> SweepState:
         if rule is not None and rule.sweep:
             return cancel_state(state, f"{rule.told(seen)} (job {job})", cause, goal=True)
     if state.revision.settings.fail_fast and judge_job(job, tally, state) is Verdict.FAILED:
-        last = max(tally.failed_at + tally.lost_at + tally.saved_at)
+        last = tally.last_at
         return cancel_state(state, f"fail_fast: job {job} failed", cause, goal=False) if last == k else state
     return state

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
+from monkey.metrics.usage import MEMORY_EXCEEDED
+from monkey.plan.sizes import suggest_memory
 from monkey.protocol.status.store_snapshot import SweepView
 from monkey.protocol.sweeps.revision import Revision
 from monkey.results.causes.failure_rule import FailureRule, RuleCondition
@@ -47,14 +49,14 @@ def suggest_change(view: SweepView, kind: FailureKind, rule: FailureRule | None)
 
 
 def _raise_memory(view: SweepView, kind: FailureKind, revision: Revision, edit: SpecEdit) -> str | None:
-    asked = revision.settings.resources.memory
-    if not asked or "out of memory" not in (kind.first.reason or ""):
+    asked, reason = revision.settings.resources.memory, kind.first.reason or ""
+    exceeded = reason.startswith(MEMORY_EXCEEDED)
+    if not asked or not (exceeded or "out of memory" in reason):
         return None
     used = max(view.view(job).usage.get("memory_bytes", 0) for job in kind.jobs[:_LOOKED_AT])
-    if used < _NEAR * asked:
+    if used < _NEAR * asked and not exceeded:
         return None
-    wanted = -(-2 * asked // (1 << 30))
-    return edit.replace_scalar(("resources", "memory"), f"{wanted}GiB")
+    return edit.replace_scalar(("resources", "memory"), suggest_memory(max(asked, used)))
 
 
 def _spare_jobs(revision: Revision, conditions: Sequence[RuleCondition], edit: SpecEdit) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -75,12 +75,21 @@ class JobTable:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> JobTable:
-        """Read what `to_json` wrote. Raises ValueError for ids that are none, and columns that do not fit them."""
+        """Read what `to_json` wrote. Raises ValueError for ids that are none, and columns that do not fit."""
         text = data["ids"]
         if len(text) % 16 or bytes.fromhex(text).hex() != text:
             raise ValueError("its ids are not of 16 hex digits each")
         ids = [text[at : at + 16] for at in range(0, len(text), 16)]
+        _check_names(data["columns"])
         return cls(ids, {name: _read_column(name, raw, len(ids)) for name, raw in data["columns"].items()})
+
+
+def _check_names(names: Collection[str]) -> None:
+    """Raise ValueError if one parameter lies in another, as `a.b` in `a`: no job's id can be made of them."""
+    for name in names:
+        *groups, _ = name.split(".")
+        if any(".".join(groups[:count]) in names for count in range(1, len(groups) + 1)):
+            raise ValueError(f"column {name!r:.40} lies in another")
 
 
 def _read_column(name: str, raw: dict[str, Any], jobs: int) -> ParameterColumn:
@@ -93,7 +102,19 @@ def _read_column(name: str, raw: dict[str, Any], jobs: int) -> ParameterColumn:
         raise ValueError(f"column {name!r:.40} points to a value that it does not have")
     if any(isinstance(value, list | dict) and _is_deep(value) for value in values):
         raise ValueError(f"column {name!r:.40} has a value of more than {_MOST_LEVELS} levels")
+    if not _is_hashable(name, values):
+        raise ValueError(f"column {name!r:.40} holds what no job's id can be made of")
     return ParameterColumn(values, array("i", index))
+
+
+def _is_hashable(name: str, values: list[Any]) -> bool:
+    """Return whether it can be written as UTF-8 and strict JSON: half a surrogate pair cannot, nor can NaN."""
+    plain = all(type(value) is int or type(value) is float for value in values)
+    try:
+        json.dumps([name] if plain else [name, values], ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        return False
+    return True
 
 
 def _is_deep(value: Any) -> bool:

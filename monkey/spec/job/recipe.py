@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from monkey.spec.job.counted_resources import CountedResources
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.metric_sources import MetricSource
 from monkey.spec.job.stop_when import StopRule
@@ -17,6 +18,8 @@ MetricTake = Literal["last", "best"]
 
 #: Seconds that the build of an environment may take where the spec does not say.
 BUILD_TIMEOUT_SECONDS = 3600.0
+#: In the reason of a job whose environment or image failed, before the job that has the whole log.
+LOG_ELSEWHERE = "its whole log: monkey logs"
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Recipe:
     datasets: dict[str, str] = field(default_factory=dict)
     #: {"requirements": the file's text, "python": "3.11"}, as far as the spec sets them.
     environment: dict[str, str] = field(default_factory=dict)
+    #: Digest of the container image, sha256:…; its name is a setting, since it may have several.
     image: str | None = None
     env: dict[str, str] = field(default_factory=dict)
     #: Globs of files, relative to the working directory, that are kept.
@@ -66,8 +70,30 @@ class JobResources:
     """The resources that one job takes of its machine; `memory` in bytes, 0 if the spec asks for none."""
 
     cpus: float = 1
-    gpus: int = 0
+    #: A whole number, or a part of one GPU in thousandths.
+    gpus: float = 0
     memory: int = 0
+    counted: CountedResources = ()
+
+    @property
+    def amounts(self) -> dict[str, int]:
+        """Return what is taken of all that jobs share by amounts, all but GPUs; see `make_amounts`."""
+        return make_amounts(self.cpus, self.memory, self.counted)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return data that `from_json` reads; an older agent reads what has nothing counted."""
+        plain = {"cpus": self.cpus, "gpus": self.gpus, "memory": self.memory}
+        return plain | ({"counted": dict(self.counted)} if self.counted else {})
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> JobResources:
+        """Read what `to_json` wrote."""
+        return cls(**{**data, "counted": tuple(sorted(data.get("counted", {}).items()))})
+
+
+def make_amounts(cpus: float, memory: int, counted: CountedResources) -> dict[str, int]:
+    """Return amounts by the resources' names: thousandths of CPUs (sums of 0.1 must come out even), bytes, counts."""
+    return {"cpus": round(cpus * 1000), "memory": memory, **dict(counted)}
 
 
 @dataclass(frozen=True)
@@ -107,6 +133,8 @@ class SweepSettings:
     notify: list[NotifyChannel] = field(default_factory=list)
     #: When the sweep expires; None for never.
     expires: Expiry | None = None
+    #: Name of the container image, with its registry and its tag or digest.
+    image: str | None = None
 
     @property
     def agent_secrets(self) -> list[tuple[str, NodePath]]:
@@ -130,13 +158,15 @@ class SweepSettings:
 
         An older agent can thus read sweeps without such a field, and cannot take on a sweep that has one.
         """
-        plain = asdict(replace(self, influx=None, stop_when=[], sources=[], notify=[], expires=None))
+        plain = asdict(replace(self, influx=None, stop_when=[], sources=[], notify=[], expires=None, image=None))
+        plain["resources"] = self.resources.to_json()
         later = {
             "influx": self.influx.to_json() if self.influx else None,
             "stop_when": [rule.to_json() for rule in self.stop_when],
             "sources": [source.to_json() for source in self.sources],
             "notify": [channel.to_json() for channel in self.notify],
             "expires": self.expires.to_json() if self.expires else None,
+            "image": self.image,
             "take": self.take if self.take != "last" else None,
         }
         return {name: value for name, value in plain.items() if name not in later} | {
@@ -147,7 +177,7 @@ class SweepSettings:
     def from_json(cls, data: dict[str, Any]) -> SweepSettings:
         """Read what `to_json` wrote."""
         read = {
-            "resources": JobResources(**data["resources"]),
+            "resources": JobResources.from_json(data["resources"]),
             "influx": InfluxSettings.from_json(data["influx"]) if "influx" in data else None,
             "stop_when": [StopRule.from_json(rule) for rule in data.get("stop_when", ())],
             "sources": [MetricSource.from_json(source) for source in data.get("sources", ())],

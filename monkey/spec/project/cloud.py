@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from monkey.spec.project.cloud_text_forms import (
@@ -26,7 +26,7 @@ from monkey.spec.yaml.units import parse_duration, parse_size
 #: Keys of all clouds, besides those of all providers.
 _SHARED_KEYS = (
     *("region", "image", "disk", "max_instances", "spot", "orphan_timeout"),
-    *("price", "max_cost", "max_lifetime", "secrets"),
+    *("price", "max_cost", "max_lifetime", "secrets", "mounts"),
 )
 #: The keys of each cloud, besides those of all providers.
 CLOUD_KEYS = {
@@ -35,6 +35,8 @@ CLOUD_KEYS = {
 }
 #: Of each, the one that says which machines.
 MACHINE_TYPE_KEYS = {"aws": "instance_type", "gcp": "machine_type"}
+#: Of each, the keys that a spec may set in place of the provider's.
+CHOSEN_KEYS = {"aws": ("instance_type", "disk"), "gcp": ("machine_type", "disk", "zones")}
 #: Bytes of a machine's disk.
 _DEFAULT_DISK_BYTES = 50 << 30
 _MIN_DISK_BYTES, _MAX_DISK_BYTES = 8 << 30, 16 << 40
@@ -126,14 +128,27 @@ def find_cloud_mistakes(kind: str, raw: Mapping[str, Any]) -> Iterator[Mistake]:
             yield Mistake((), f"expected {key}, found none", example)
     if "region" in raw:
         yield from REGION_FORMS[kind].mistake(raw["region"], ("region",))
-    if types in raw:
-        yield from _find_type_mistakes(kind, types, raw[types])
+    yield from find_machine_mistakes(kind, raw, raw.get("region"))
     if "image" in raw:
         yield from IMAGE_FORMS[kind].mistake(raw["image"], ("image",))
     yield from _find_amount_mistakes(raw)
-    yield from _find_price_mistakes(raw, types)
+    yield from _find_price_mistakes(kind, raw)
     yield from _find_secret_mistakes(kind, raw.get("secrets", {}))
     yield from _find_aws_mistakes(raw) if kind == "aws" else _find_gcp_mistakes(raw)
+
+
+def find_machine_mistakes(kind: str, raw: Mapping[str, Any], region: Any) -> Iterator[Mistake]:
+    """Yield what is wrong with the keys of an entry of type `kind` that specs may set, too: `CHOSEN_KEYS`."""
+    gib, types = 1 << 30, MACHINE_TYPE_KEYS[kind]
+    if types in raw:
+        yield from _find_type_mistakes(kind, types, raw[types])
+    sizes = f"{_MIN_DISK_BYTES // gib}GiB to 16TiB"
+    yield from _find_range_mistakes(raw, "disk", parse_size, _MIN_DISK_BYTES, _MAX_DISK_BYTES, sizes)
+    if "zones" in raw and "zones" in CLOUD_KEYS[kind]:
+        yield from _find_list_mistakes(raw["zones"], "zones", ZONE_FORM)
+        for at, zone in enumerate(raw["zones"] if isinstance(raw["zones"], list) else ()):
+            if re.fullmatch(ZONE_FORM.pattern, str(zone)) and not zone.startswith(f"{region}-"):
+                yield Mistake(("zones", at), f"{zone!r} is not in the region {region!r}", ZONE_FORM.hint)
 
 
 def _find_type_mistakes(kind: str, key: str, raw: Any) -> Iterator[Mistake]:
@@ -154,10 +169,6 @@ def _find_list_mistakes(raw: Any, key: str, form: TextForm) -> Iterator[Mistake]
 
 
 def _find_amount_mistakes(raw: Mapping[str, Any]) -> Iterator[Mistake]:
-    gib = 1 << 30
-    yield from _find_range_mistakes(
-        raw, "disk", parse_size, _MIN_DISK_BYTES, _MAX_DISK_BYTES, f"{_MIN_DISK_BYTES // gib}GiB to 16TiB"
-    )
     yield from _find_range_mistakes(
         raw, "orphan_timeout", parse_duration, _MIN_ORPHAN_TIMEOUT_SECONDS, 86400.0, "2m to 1d"
     )
@@ -185,16 +196,21 @@ def _find_range_mistakes(
         yield from (mistake.under((key,)) for mistake in error.mistakes)
 
 
-def _find_price_mistakes(raw: Mapping[str, Any], types: str) -> Iterator[Mistake]:
+def _find_price_mistakes(kind: str, raw: Mapping[str, Any]) -> Iterator[Mistake]:
+    types = MACHINE_TYPE_KEYS[kind]
     price, wanted = raw.get("price", 1), _as_tuple(raw.get(types, ()))
     example = next((each for each in wanted if isinstance(each, str)), "g5.xlarge")
     hint = f"write price: USD an hour of one machine, 1.01, or by types, {{{example}: 1.01}}"
+    # A price of another type is one that specs may choose; but one that is missing here was meant.
+    foreign = isinstance(price, dict) and all(each in price for each in wanted)
     for type_, each in price.items() if price and isinstance(price, dict) else [(None, price)]:
         path: tuple[str | int, ...] = ("price",) if type_ is None else ("price", type_)
-        if type_ is not None and type_ not in wanted:
+        if type_ is not None and type_ not in wanted and not foreign:
             yield Mistake(
                 path, f"{type_!r} is no type of this provider", suggest_word(type_, wanted, types), on_key=True
             )
+        elif type_ is not None and type_ not in wanted and (wrong := [*TYPE_FORMS[kind].mistake(type_, path)]):
+            yield from (replace(mistake, on_key=True) for mistake in wrong)
         elif not _is_amount(each):
             yield Mistake(path, f"expected a price, {_AMOUNT_TEXT}, found {describe_value(each)}", hint)
     if "max_cost" not in raw:
@@ -251,11 +267,6 @@ def _find_gcp_mistakes(raw: Mapping[str, Any]) -> Iterator[Mistake]:
         if key in raw:
             yield from NETWORK_FORM.mistake(raw[key], (key,))
     yield from _find_pair_mistakes(raw, "network", "subnetwork")
-    if "zones" in raw:
-        yield from _find_list_mistakes(raw["zones"], "zones", ZONE_FORM)
-        for at, zone in enumerate(raw["zones"] if isinstance(raw["zones"], list) else ()):
-            if re.fullmatch(ZONE_FORM.pattern, str(zone)) and not zone.startswith(f"{raw.get('region')}-"):
-                yield Mistake(("zones", at), f"{zone!r} is not in the region {raw.get('region')!r}", ZONE_FORM.hint)
 
 
 def _find_pair_mistakes(raw: Mapping[str, Any], one: str, other: str) -> Iterator[Mistake]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from monkey.spec.machines.provider_table import ProviderTable
 from monkey.spec.project import (
     forge_settings,
     grafana_links,
@@ -48,7 +49,8 @@ class Project:
     name: str
     #: An absolute path, or a URL with its options.
     store: str
-    providers: Mapping[str, Provider] = field(default_factory=lambda: {"local": Provider()})
+    #: By the names of fleets: those that specs derive are found, and not listed.
+    providers: Mapping[str, Provider] = field(default_factory=lambda: ProviderTable({"local": Provider()}))
     #: Where metrics are sent, besides the store.
     influx: InfluxSettings | None = None
     #: The URL of the Grafana that shows them; "" for none.
@@ -123,7 +125,7 @@ def _is_blank(text: str) -> bool:
 
 def _make_project(data: Mapping[str, Any], root: Path, name: str) -> Project:
     named = data.get("providers", _DEFAULT_PROVIDERS)
-    providers = {name: provider.parse_provider(raw) for name, raw in named.items()}
+    providers = ProviderTable({name: provider.parse_provider(raw) for name, raw in named.items()})
     store = store_url.resolve_store_url(data.get("store"), root)
     return Project(
         root,

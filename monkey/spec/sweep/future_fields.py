@@ -8,7 +8,6 @@ from monkey.spec.yaml.mistakes import Mistake
 
 #: Keys that are planned, and what to do until then.
 _PLANNED_FIELDS = {
-    "image": "until then, use environment: {requirements: requirements.txt}",
     "early_terminate": "until then, stop in the program itself",
     "replicates": "until then, add a parameter: seed: {range: [0, 5]}",
     "cost_cap": "until then, bound the work with run_cap and timeout",
@@ -34,7 +33,7 @@ def remove_planned_fields(data: dict[str, Any]) -> tuple[dict[str, Any], list[Mi
     for key in [key for key in data if key in _PLANNED_FIELDS and key not in dict(_NESTED_FIELDS).values()]:
         mistakes.append(Mistake((key,), f"{key!r} is not there yet", _PLANNED_FIELDS[key], on_key=True))
         del data[key]
-    for parent, key in (("environment", "image"), *_NESTED_FIELDS):
+    for parent, key in _NESTED_FIELDS:
         inside = data.get(parent)
         if isinstance(inside, dict) and key in inside:
             mistakes.append(Mistake((parent, key), f"{key!r} is not there yet", _PLANNED_FIELDS[key], on_key=True))

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from monkey.spec.job.counted_resources import RESOURCE_SYNONYMS
 from monkey.spec.job.metric_sources import SOURCES_SCHEMA
+from monkey.spec.machines.provider_choice import PROVIDER_SCHEMA
 from monkey.spec.parameters import distributions
 
 _VALUE = {"description": "Any value: text, number, true, false, null, list or mapping."}
+_TEXT = {"type": "string", "minLength": 1}
+_COUNT = {"type": "integer", "minimum": 0}
+_PART = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _DURATION = {
     "type": ["string", "number"],
@@ -112,10 +117,11 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "description": "What one job takes of its machine.",
         "properties": {
             "cpus": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "Processor cores."},
-            "gpus": {"type": "integer", "minimum": 0, "default": 0, "description": "Whole GPUs."},
+            "gpus": {"anyOf": [_COUNT, _PART], "default": 0, "description": "GPUs, or a part of one: 0.25."},
             "memory": {**_SIZE, "description": "Main memory."},
         },
-        "additionalProperties": False,
+        "propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9_.-]{0,62}$", "not": {"enum": [*RESOURCE_SYNONYMS]}},
+        "additionalProperties": {"type": "integer", "minimum": 0, "maximum": 1000000},
     },
     "code": {
         "type": "object",
@@ -166,8 +172,9 @@ _FIELDS: dict[str, dict[str, Any]] = {
     },
     "environment": {
         "type": "object",
-        "description": "The Python environment of the jobs, built once per content; part of their identity.",
+        "description": "The image and Python environment of the jobs, made once per content; part of their identity.",
         "properties": {
+            "image": {**_TEXT, "description": "The container image of the jobs.", "examples": ["python:3.12"]},
             "python": {"type": "string", "pattern": r"^3\.[0-9]+(\.[0-9]+)?$", "description": "Version, in quotes."},
             "requirements": {
                 "anyOf": [{"type": "string", "minLength": 1}, {**_TEXTS, "minItems": 1}],
@@ -199,11 +206,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "description": "Globs of files to keep, below the job's working directory; part of the jobs' identity.",
         "examples": [["model.npz", "plots/"]],
     },
-    "provider": {
-        "anyOf": [{"type": "string"}, {**_TEXTS, "minItems": 1, "uniqueItems": True}],
-        "default": "local",
-        "description": "A provider of monkey.yaml, or several: agents of each take from the same queue.",
-    },
+    "provider": PROVIDER_SCHEMA,
     "priority": {"description": "Sweeps of higher priority run first."},
     "expires": {
         "type": ["string", "number"],

@@ -124,7 +124,7 @@ def _make_spec(
         lost |= {key for m in top for key in MEANT_KEY.findall(m.hint or "")}
         nameless = "parameters" in lost
         mistakes += map(sound.place, checks.all(lost - {"parameters"} | (_NEED_NAMES if nameless else set())))
-        spec._document, spec._requirements = file, checks.requirements_text
+        spec._document, spec._requirements, spec._providers = file, checks.requirements_text, providers
     if mistakes or spec is None:
         raise file.error(mistakes)
     return spec

@@ -7,18 +7,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, PrivateAttr
 
+from monkey.spec.job.counted_resources import CountedResources, nest_counts
 from monkey.spec.job.equivalences import Equivalence, parse_equivalences
 from monkey.spec.job.expires import Expiry, parse_expiry
+from monkey.spec.job.image_reference import ImageReference, parse_image_reference
 from monkey.spec.job.metric_sources import MetricSource, parse_metric_sources
 from monkey.spec.job.recipe import BUILD_TIMEOUT_SECONDS, JobResources, MetricTake, Recipe, SweepSettings
 from monkey.spec.job.stop_when import StopRule, parse_stop_rules
+from monkey.spec.machines.provider_choice import ProviderChoice, parse_provider_choices
 from monkey.spec.parameters.parameters import Parameter, parse_parameters
+from monkey.spec.project.provider import Provider
 from monkey.spec.sweep.datasets import parse_datasets
-from monkey.spec.sweep.sweep_names import SWEEP_NAME_PATTERN, parse_sweep_name
+from monkey.spec.sweep.sweep_names import parse_sweep_name
 from monkey.spec.yaml import environment_names
 from monkey.spec.yaml.document import YamlDocument
 from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, make_mistake_error
-from monkey.spec.yaml.units import parse_duration, parse_size
+from monkey.spec.yaml.units import parse_duration, parse_gpu_count, parse_size
 
 #: Jobs of one sweep; also draws of a random search.
 MAX_JOBS = 5_000_000
@@ -151,17 +155,6 @@ def _parse_secrets(raw: Any) -> list[str]:
     return sorted(raw)
 
 
-def _parse_providers(raw: Any) -> list[str]:
-    raw = _one_or_many(raw)
-    if not isinstance(raw, list) or not raw or not all(isinstance(n, str) and SWEEP_NAME_PATTERN.match(n) for n in raw):
-        raise make_mistake_error(
-            f"expected a provider's name or a list of them, found {describe_value(raw)}", "write provider: local"
-        )
-    if len(set(raw)) != len(raw):
-        raise make_mistake_error("a provider is listed twice", "name each once")
-    return raw
-
-
 _Duration = Annotated[float, PlainValidator(parse_duration)]
 _Size = Annotated[int, PlainValidator(parse_size)]
 _FileGlobs = Annotated[list[str], PlainValidator(_parse_files)]
@@ -184,8 +177,9 @@ class ResourceFields(_Model):
     """What one job takes of its machine."""
 
     cpus: float = Field(1, gt=0, le=4096)
-    gpus: int = Field(0, ge=0, le=1024)
+    gpus: Annotated[float, PlainValidator(parse_gpu_count)] = 0
     memory: _Size = 0
+    counted: CountedResources = ()
 
 
 class CodeFields(_Model):
@@ -196,8 +190,9 @@ class CodeFields(_Model):
 
 
 class EnvironmentFields(_Model):
-    """The Python environment of the jobs, built once per content."""
+    """The container image of the jobs and their Python environment, built once per content."""
 
+    image: Annotated[ImageReference | None, PlainValidator(parse_image_reference)] = None
     python: str | None = Field(None, pattern=r"^3\.[0-9]{1,2}(\.[0-9]{1,2})?$")
     #: A file's path, or its lines.
     requirements: Annotated[str | list[str] | None, PlainValidator(_parse_requirements)] = None
@@ -227,7 +222,7 @@ class Spec(_Model):
     checkpoint_keep: int = Field(2, ge=1, le=1000)
     fail_fast: bool = False
     stop_when: Annotated[list[StopRule], PlainValidator(parse_stop_rules)] = Field(default_factory=list)
-    resources: ResourceFields = Field(default_factory=ResourceFields)
+    resources: Annotated[ResourceFields, BeforeValidator(nest_counts)] = Field(default_factory=ResourceFields)
     code: CodeFields = Field(default_factory=CodeFields)
     #: Name to path, as written.
     datasets: Annotated[dict[str, str], PlainValidator(parse_datasets)] = Field(default_factory=dict)
@@ -236,12 +231,16 @@ class Spec(_Model):
     secrets: Annotated[list[str], PlainValidator(_parse_secrets)] = Field(default_factory=list)
     outputs: _FileGlobs = Field(default_factory=list)
     equivalences: Annotated[list[Equivalence], PlainValidator(parse_equivalences)] = Field(default_factory=list)
-    provider: Annotated[list[str], BeforeValidator(_parse_providers)] = Field(default_factory=lambda: ["local"])
+    provider: Annotated[list[ProviderChoice], PlainValidator(parse_provider_choices)] = Field(
+        default_factory=lambda: [ProviderChoice("local")]
+    )
     priority: int = Field(0, ge=-1000, le=1000)
     expires: Annotated[Expiry | None, PlainValidator(parse_expiry)] = None
 
     _document: YamlDocument = PrivateAttr()
     _requirements: str | None = PrivateAttr(None)
+    #: Providers of the project; None where it is not known.
+    _providers: Mapping[str, Provider] | None = PrivateAttr(None)
 
     @property
     def text(self) -> str:
@@ -258,14 +257,20 @@ class Spec(_Model):
         """The file with its lines: places mistakes that show only later."""
         return self._document
 
-    def recipe(self, code: str, datasets: Mapping[str, str] | None = None) -> Recipe:
-        """Return what all jobs have in common, given the hashes of code and datasets, and the requirements read."""
-        asked = self.environment.model_dump(exclude={"timeout"}) | {"requirements": self._requirements}
+    @property
+    def fleets(self) -> list[str]:
+        """The names of the fleets that run the jobs: of providers, and of machines that the spec chooses of them."""
+        return [choice.name_fleet(self._providers) for choice in self.provider]
+
+    def recipe(self, code: str, datasets: Mapping[str, str] | None = None, image: str | None = None) -> Recipe:
+        """Return what all jobs have in common, given the hashes of code and datasets, and the image's digest."""
+        asked = self.environment.model_dump(exclude={"timeout", "image"}) | {"requirements": self._requirements}
         return Recipe(
             command=self.command,
             code=code,
             datasets=dict(datasets or {}),
             environment={name: text for name, text in asked.items() if text is not None},
+            image=image,
             env=self.env,
             outputs=sorted(set(self.outputs)),
         )
@@ -282,7 +287,7 @@ class Spec(_Model):
             max_concurrent_jobs=self.max_concurrent_jobs,
             fail_fast=self.fail_fast,
             priority=self.priority,
-            providers=self.provider,
+            providers=self.fleets,
             resources=JobResources(**self.resources.model_dump()),
             metric=self.metric.name if self.metric else None,
             maximize=self.metric is not None and self.metric.goal == "maximize",
@@ -291,4 +296,5 @@ class Spec(_Model):
             stop_when=self.stop_when,
             sources=self.metrics,
             expires=self.expires,
+            image=str(self.environment.image) if self.environment.image else None,
         )

@@ -23,14 +23,19 @@ _EXPECTED = {
     "model_type": "a mapping",
     "string_too_short": "some text",
 }
-#: How a value of another type is turned into the one expected.
+#: What to write in place of a value of another type.
 _FIXES = {
     "string_type": "put it in quotes",
-    "int_type": "write it without quotes",
-    "float_type": "write it without quotes",
-    "bool_type": "write true or false without quotes",
+    "int_type": "write a whole number, such as 2",
+    "int_from_float": "write a whole number, such as 2",
+    "float_type": "write a number, such as 2 or 0.5",
+    "bool_type": "write true or false",
     "list_type": "write [a, b]",
 }
+#: Texts whose value is meant: in quotes, or as YAML 1.1 and other tools write it.
+_MEANT_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+_MEANT_BOOLEAN = {"true": "true", "yes": "true", "on": "true", "1": "true"}
+_MEANT_BOOLEAN |= {"false": "false", "no": "false", "off": "false", "0": "false"}
 _BOUNDS = {"greater_than": "more than {gt:g}", "greater_than_equal": "{ge} or more", "less_than": "less than {lt}",
            "less_than_equal": "at most {le}"}  # fmt: skip
 
@@ -48,7 +53,7 @@ _KEY_SYNONYMS = {
     "max_restarts": "max_retries", "retries": "max_retries", "max_failures": "max_retries",
     "fail-fast": "fail_fast", "objective": "metric", "time_limit": "timeout", "max_time": "timeout",
     "providers": "provider", "fleet": "provider", "environment_variables": "env", "artifacts": "outputs",
-    "ram": "memory", "mem": "memory", "cpu": "cpus", "gpu": "gpus", "slots_per_trial": "gpus",
+    "image": "environment",
 }  # fmt: skip
 
 
@@ -93,9 +98,18 @@ def _explain_error(detail: ErrorDetails, model: type[BaseModel], hints: Mapping[
     if path == ("metric",) and isinstance(found, str):
         return Mistake(path, "expected a mapping, found a name", f"write {{name: {found[:60]}, goal: maximize}}")
     if kind in _EXPECTED:
-        hint = _FIXES.get(kind) if isinstance(found, str | int | float) else None
-        return Mistake(path, f"expected {_EXPECTED[kind]}, found {describe_value(found)}", hint)
+        return Mistake(path, f"expected {_EXPECTED[kind]}, found {describe_value(found)}", _suggest_value(kind, found))
     return Mistake(path, f"{detail['msg'][:1].lower()}{detail['msg'][1:]}, found {describe_value(found)}")
+
+
+def _suggest_value(kind: str, found: Any) -> str | None:
+    """Return what to write in place of a value of another type; None where no one thing is right."""
+    text = str(found).strip()
+    if kind == "bool_type" and text.lower() in _MEANT_BOOLEAN:
+        return f"write {_MEANT_BOOLEAN[text.lower()]}, without quotes"
+    if kind in ("int_type", "float_type") and isinstance(found, str) and _MEANT_NUMBER.fullmatch(text):
+        return f"write {text} without quotes"
+    return _FIXES.get(kind) if isinstance(found, str | int | float) else None
 
 
 def _suggest_key(key: str, keys: list[str]) -> str:

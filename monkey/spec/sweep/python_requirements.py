@@ -9,6 +9,9 @@ from monkey.spec.project_paths import read_regular_file, resolve_in_project
 #: Bytes of it at most.
 _MAX_REQUIREMENTS_BYTES = 1_000_000
 
+#: Why `python:` does not go with `image:`, and what to do.
+PYTHON_OF_IMAGE = "an image brings its own Python", "remove it, or choose an image by its tag: python:3.12"
+
 
 def read_requirements_file(root: Path, name: str) -> str:
     """Return what a file of the project says. Raises OSError, and ValueError with why it is not read."""

@@ -14,14 +14,15 @@ from monkey.spec.command.command import CommandError, compile_command
 from monkey.spec.job.equivalences import find_equivalence_mistakes
 from monkey.spec.job.expires import find_expiry_mistakes
 from monkey.spec.job.job_id import dump_canonical_json
+from monkey.spec.machines.provider_choice import find_choice_mistakes
 from monkey.spec.parameters import conditions
 from monkey.spec.parameters.include_exclude import find_key_path, find_value_indexes, flatten_row, is_same_value
 from monkey.spec.parameters.parameters import Parameter
 from monkey.spec.parameters.ranges import count_values
-from monkey.spec.project.provider import Provider, find_unknown_providers
+from monkey.spec.project.provider import Provider, find_scarce_counts
 from monkey.spec.project_paths import is_project_directory
 from monkey.spec.sweep.models import MAX_JOBS, Spec
-from monkey.spec.sweep.python_requirements import read_requirements_file
+from monkey.spec.sweep.python_requirements import PYTHON_OF_IMAGE, read_requirements_file
 from monkey.spec.yaml.mistakes import Mistake, describe_value, suggest_word
 
 _NOT_PLAIN = re.compile(r"\s*(-r|--requirement|-c|--constraint|-e|--editable|\.{1,2}/|/|file:)", re.MULTILINE)
@@ -46,14 +47,14 @@ class SpecChecks:
 
     def all(self, skip: Collection[str]) -> list[Mistake]:
         """Return the mistakes of all checks but those of fields in `skip`."""
+        names, named = [of.name for of in self.spec.provider], "provider" in self.spec.model_fields_set
         checks: dict[str, Callable[[], Iterator[Mistake]]] = {
             "command": self.command,
             "parameters": self.conditions,
             "method": lambda: self.method(capped="run_cap" in skip or self.spec.run_cap is not None),
-            "provider": lambda: find_unknown_providers(
-                self.spec.provider, self.providers, named="provider" in self.spec.model_fields_set
-            ),
-            "expires": lambda: find_expiry_mistakes(self.spec.expires, self.spec.provider, self.providers or {}),
+            "provider": lambda: find_choice_mistakes(self.spec.provider, self.providers, named=named),
+            "resources": lambda: find_scarce_counts(self.spec.resources.counted, names, self.providers),
+            "expires": lambda: find_expiry_mistakes(self.spec.expires, names, self.providers or {}),
             "zip": self.zip,
             "include": lambda: self.rows("include", self.spec.include),
             "exclude": lambda: self.rows("exclude", self.spec.exclude),
@@ -217,6 +218,8 @@ class SpecChecks:
 
     def requirements(self) -> Iterator[Mistake]:
         """Check that the requirements are there and stand for themselves: only their text travels."""
+        if self.spec.environment.image and self.spec.environment.python is not None:
+            yield Mistake(("environment", "python"), *PYTHON_OF_IMAGE, on_key=True)
         asked, path = self.spec.environment.requirements, ("environment", "requirements")
         if asked is None:
             return

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them."""
+"""Durations, sizes and numbers of GPUs as people write them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ _DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?[wdhms])+\Z")
 _PART = re.compile(r"([0-9.]+)([wdhms])")
 _BYTES = {"B": 1, **{f"{p}B": 1000**n for n, p in enumerate("kMGTP", 1)}, "KB": 1000}
 _BYTES |= {f"{p}iB": 1024**n for n, p in enumerate("KMGTP", 1)}
+#: Most GPUs of one job.
+_MAX_GPUS = 1024
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([kKMGTP]?i?B)\Z")
 
 
@@ -44,3 +46,25 @@ def parse_size(value: Any) -> int:
             f"expected a size, found {describe_value(value)}", 'write it like "2GiB" or "512MB", or in bytes'
         )
     return value
+
+
+def parse_gpu_count(raw: Any) -> float:
+    """Return a number of GPUs, or a part of one that several jobs share, in thousandths at most.
+
+    Raises MistakesError.
+    """
+    if isinstance(raw, int | float) and raw > _MAX_GPUS:
+        raise make_mistake_error(f"expected at most {_MAX_GPUS}, found {raw:g}", f"write at most {_MAX_GPUS}")
+    if isinstance(raw, bool) or not isinstance(raw, int | float) or not raw >= 0:
+        raise make_mistake_error(
+            f"expected a number of GPUs, found {describe_value(raw)}", "write gpus: 1, or a part of one: 0.5"
+        )
+    if raw == int(raw):
+        return int(raw)
+    if raw > 1:
+        hint = f"a job has whole GPUs, or a part of one: write {int(raw)} or {int(raw) + 1}, or 0.5"
+        raise make_mistake_error(f"expected whole GPUs, or less than one, found {raw:g}", hint)
+    if round(raw, 3) != raw:
+        hint = f"write {max(int(raw * 1000), 1) / 1000:g}: then {min(int(1 / raw), 1000)} jobs share a GPU"
+        raise make_mistake_error(f"expected a part of a GPU with three decimals at most, found {raw:g}", hint)
+    return raw

@@ -10,7 +10,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from monkey.errors import KeyMissing, StoreError, StoreRefused, StoreUnavailable
+from monkey.errors import KeyMissing, StoreError, StoreForbidden, StoreRefused, StoreUnavailable
 from monkey.store.bucket import google_credentials
 from monkey.store.bucket.url import BucketUrl
 from monkey.store.keys import shorten_key
@@ -175,7 +175,7 @@ def _error(told: _Told, exc: Exception, address: BucketUrl, verb: StoreOperation
         return _wrong_region(told, address)
     if told.code == "RequestTimeTooSkewed":
         return StoreRefused(f"{where}: this machine's clock is wrong ({_said(told)})", hint="set it (NTP)")
-    if told.status == 403:
+    if told.status == 403 and "quota" not in told.code.lower():
         return _forbidden(told, address, verb, key)
     return _rest(told, where)
 
@@ -202,9 +202,9 @@ def _wrong_region(told: _Told, address: BucketUrl) -> StoreRefused:
     )
 
 
-def _forbidden(told: _Told, address: BucketUrl, verb: StoreOperation, key: str) -> StoreRefused:
+def _forbidden(told: _Told, address: BucketUrl, verb: StoreOperation, key: str) -> StoreForbidden:
     what = f"{verb.value} {shorten_key(key)!r}" if key else verb.value
-    return StoreRefused(
+    return StoreForbidden(
         f"the store {address.url}: these credentials may not {what} ({_said(told)}): {_whose(address)}",
         hint=f"it takes {PERMISSIONS[address.scheme][verb]}; the documentation's page on stores has a minimal policy",
     )

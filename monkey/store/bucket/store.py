@@ -23,6 +23,7 @@ from monkey.errors import KeyMissing, StoreMissing, StoreReplaced, StoreUnavaila
 from monkey.removal import remove_file
 from monkey.store.bucket.errors import StoreOperation, translate_bucket_error
 from monkey.store.bucket.object_names import ObjectNames, decode_object_name
+from monkey.store.bucket.signed_link import sign_object_link
 from monkey.store.bucket.url import BucketUrl
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.format import FORMAT, decode_format
@@ -168,6 +169,10 @@ class BucketStore(Store):
         except _Failures as exc:
             raise translate_bucket_error(exc, self._address, StoreOperation.LIST) from exc
         return ()
+
+    async def sign_link(self, key: str, seconds: float) -> str:
+        """See `LinkSigner.sign_link`."""
+        return await sign_object_link(self.url, key, seconds)
 
     async def delete(self, key: str) -> None:
         """See `Store.delete`."""

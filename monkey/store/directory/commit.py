@@ -148,7 +148,8 @@ class GroupCommitter:
             write.temp, write.fd = write_aside(self._place, write.data)
 
     def _publish(self, write: PendingWrite) -> None:
-        write.published = publish_aside(self._place, write.temp, write.target, replace=write.replace)
+        written = os.fstat(write.fd)
+        write.published = publish_aside(self._place, write.temp, write.target, replace=write.replace, written=written)
         if write.replace:
             write.temp = ""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from monkey.atomic_write import write_all
 from monkey.removal import remove_empty_directory, remove_file
-from monkey.store.directory.root import DirectoryRoot
+from monkey.store.directory.root import READ, DirectoryRoot
 
 #: Seconds without a change after which a file aside is taken for a dead writer's. (One that lives and loses its file
 #: so is told that the store is unavailable, and writes it again.)
@@ -54,17 +54,35 @@ def write_aside(place: DirectoryRoot, data: bytes) -> tuple[str, int]:
     return temp, fd
 
 
-def publish_aside(place: DirectoryRoot, temp: str, target: str, *, replace: bool) -> bool:
+def publish_aside(
+    place: DirectoryRoot, temp: str, target: str, *, replace: bool, written: os.stat_result | None = None
+) -> bool:
     """Give the file aside its key's name; False if something was there that is not to be replaced.
 
-    Missing directories are made, in our store only. Raises OSError, StoreError: then nothing was published.
+    `written`: the file aside, by its descriptor. Missing directories are made, in our store only. Raises OSError,
+    StoreError: then nothing was published.
     """
     place.expect_parents(target)
     try:
         return _publish(temp, target, replace)
     except FileNotFoundError:
+        if replace and written is not None and _renamed(place, target, written):
+            return True
         place.make_parents(target)
         return _publish(temp, target, replace)
+
+
+def _renamed(place: DirectoryRoot, target: str, written: os.stat_result) -> bool:
+    """Tell whether our rename was made although the file aside is missing: its answer was lost, and it was repeated."""
+    place.open_ancestors(target)  # so that the server is asked
+    try:
+        fd = os.open(target, READ)
+    except OSError:
+        return False
+    try:
+        return os.path.samestat(os.fstat(fd), written)
+    finally:
+        os.close(fd)
 
 
 def _publish(temp: str, target: str, replace: bool) -> bool:

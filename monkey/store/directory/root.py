@@ -15,7 +15,7 @@ import itertools
 import os
 import stat
 
-from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
+from monkey.errors import StoreError, StoreForbidden, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import RESERVED, check_key, shorten_key
 
@@ -108,6 +108,23 @@ class DirectoryRoot:
         finally:
             os.close(root)
 
+    def open_ancestors(self, path: str) -> None:
+        """Open the directories above `path`, below the one that is known to be there; a missing one is no error.
+
+        A client of NFS then asks for their attributes, and forgets what it had found missing in those that changed.
+        """
+        unseen, directory = [], os.path.dirname(path)
+        while not _open_once(directory) and len(directory) > len(self.root):
+            unseen.append(directory)
+            directory = os.path.dirname(directory)
+        while unseen and _open_once(unseen.pop()):
+            pass
+
+    def open_missing(self, directory: str) -> None:
+        """Do so for a directory that seems to be missing."""
+        if not os.path.isdir(directory):
+            self.open_ancestors(f"{directory}/.")
+
     def _look(self, root: int | None) -> None:
         """Check our `format`, below the descriptor `root` if given; read it if it is not the file seen before.
 
@@ -154,12 +171,22 @@ class DirectoryRoot:
         return translate_os_error(exc, self.root, key)
 
 
+def _open_once(directory: str) -> bool:
+    """Open and close a directory; return whether it is there."""
+    try:
+        os.close(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
 def translate_os_error(exc: OSError, root: str, key: str = "") -> StoreError:
     """Return the error to raise for `exc`, met in the store at `root` while working on `key`."""
     what = f"the store {shorten_key(root)}" + (f", key {shorten_key(key)!r}" if key else "")
     if exc.errno in _REFUSALS:
         meaning, hint = _REFUSALS[exc.errno]
-        return StoreRefused(f"{what}: {meaning}", hint=hint)
+        refusal = StoreForbidden if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else StoreRefused
+        return refusal(f"{what}: {meaning}", hint=hint)
     return StoreUnavailable(f"{what}: {exc.strerror or exc}")
 
 

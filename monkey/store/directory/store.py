@@ -85,8 +85,9 @@ class DirectoryStore(Store):
             temp, fd = write_aside(self._place, data)
             if replace:
                 stamp_file(fd)
+            written = os.fstat(fd)
             os.close(fd)  # NFS sends the bytes, and says whether they fit, no later than now
-            published = publish_aside(self._place, temp, target, replace=replace)
+            published = publish_aside(self._place, temp, target, replace=replace, written=written)
             if replace:
                 temp = ""
             return published

@@ -1,6 +1,7 @@
 // Curves over steps: uPlot draws axes and zooms; the curves are drawn at once, each from its own points.
 
-import { html, useEffect, useRef, useState } from "./htm.js";
+import { useEffect, useRef, useState } from "./htm.js";
+import { html } from "./markup.js";
 import { number } from "./format.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");

@@ -3,7 +3,8 @@
 import { get, part } from "./api.js";
 import { Chart, colours } from "./chart.js";
 import { plural } from "./format.js";
-import { html, useEffect, useMemo, useRef, useState } from "./htm.js";
+import { useEffect, useMemo, useRef, useState } from "./htm.js";
+import { html } from "./markup.js";
 import { useLive, useView } from "./view.js";
 
 const AT_ONCE = 100;

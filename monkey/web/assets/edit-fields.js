@@ -1,6 +1,7 @@
 // The fields of a spec: each change of one becomes a change of the text.
 
-import { html, useEffect, useRef, useState } from "./htm.js";
+import { useEffect, useRef, useState } from "./htm.js";
+import { html } from "./markup.js";
 
 const FORMS = { values: "these values", range: "whole numbers", between: "between", value: "one value", other: "as in the text" };
 const DISTRIBUTIONS = ["", "uniform", "log_uniform_values", "int_uniform"];

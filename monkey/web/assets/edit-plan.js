@@ -1,7 +1,8 @@
 // The plan of a spec, as `monkey plan` prints it, and the apply of it, as it goes.
 
 import { get } from "./api.js";
-import { html, useEffect, useState } from "./htm.js";
+import { useEffect, useState } from "./htm.js";
+import { html } from "./markup.js";
 import { Link, Trouble } from "./view.js";
 
 const KINDS = { "+": "succeeded", "~": "paused", "?": "paused", "=": "queued", "-": "failed", "!": "failed", $: "paused", "*": "running", "↑": "running", "@": "running" };

@@ -3,7 +3,8 @@
 import { get, part, post } from "./api.js";
 import { Apply, Plan } from "./edit-plan.js";
 import { Fields, Parameters } from "./edit-fields.js";
-import { html, useEffect, useRef, useState } from "./htm.js";
+import { useEffect, useRef, useState } from "./htm.js";
+import { html } from "./markup.js";
 import { Link, Trouble, useView } from "./view.js";
 
 const FRESH = `name: NAME
@@ -93,9 +94,10 @@ function Editor({ file, start, run, make }) {
   const [apply, setApply] = useState(run && run.file === file ? { id: run.id, runs: true } : null);
   const box = useRef(null);
   const now = useRef({});
-  now.current = { text, base, saved, file: file || "", changed: text !== (saved ?? start.text) };
+  now.current = { text, base, saved, file: file || "", named, changed: text !== (saved ?? start.text) };
   const to = file || fileOf(state.form, named);
-  const address = `specs/${part(to || "new.yaml")}`;
+  const addressOf = (name) => `specs/${part(name || "new.yaml")}`;
+  const address = addressOf(to);
 
   const take = (answer) => setState({ form: answer.form, problems: answer.problems, of: answer.text });
   const change = (next) => {
@@ -153,7 +155,7 @@ function Editor({ file, start, run, make }) {
       const refused = await queue.current;
       queue.current = Promise.resolve(null);
       if (refused) setError(refused);
-      else await work(now.current.text);
+      else await work(now.current.text, await findFile(now.current.text));
     } catch (failure) {
       if (failure.body?.found) setConflict(failure.body.found);
       if (failure.body?.problems?.length) setState((before) => ({ ...before, problems: failure.body.problems, of: now.current.text }));
@@ -162,21 +164,27 @@ function Editor({ file, start, run, make }) {
       setBusy("");
     }
   };
-  const makePlan = async (of) => {
-    setPlan(null);
-    setPlan({ ...(await post(`${address}/plan`, { text: of })), text: of, file: to });
+  /** The file of a text; a name that was typed just before the click counts. */
+  const findFile = async (of) => {
+    const found = file || fileOf(of === state.of ? state.form : (await post(`${address}/form`, { text: of })).form, now.current.named);
+    if (!found) throw new Error("expected a name of letters, digits, dots, hyphens and underscores: name the sweep, or the file");
+    return found;
   };
-  const save = async (of) => {
-    const answer = await post(`${address}/save`, { text: of, base });
+  const makePlan = async (of, name) => {
+    setPlan(null);
+    setPlan({ ...(await post(`${addressOf(name)}/plan`, { text: of })), text: of, file: name });
+  };
+  const save = async (of, name) => {
+    const answer = await post(`${addressOf(name)}/save`, { text: of, base });
     setBase(answer.base);
     setSaved(of);
     setConflict(null);
-    if (!file) make(to);
+    if (!file) make(name);
   };
-  const startApply = async (of) => {
-    if (of !== plan.text) throw new Error("the plan is of another text: plan again");
-    if (of !== saved) await save(of);
-    const started = await post(`${address}/apply`, { digest: plan.digest });
+  const startApply = async (of, name) => {
+    if (of !== plan.text || name !== plan.file) throw new Error("the plan is of another text: plan again");
+    if (of !== saved) await save(of, name);
+    const started = await post(`${addressOf(name)}/apply`, { digest: plan.digest });
     setApply({ id: started.id, runs: true });
   };
   const ended = (code) => {
@@ -197,7 +205,7 @@ function Editor({ file, start, run, make }) {
     <div class="pair editor">
       <section class="card" aria-labelledby="fields">
         <h2 id="fields">Fields</h2>
-        ${!file && html`<label class="field"><span>File in specs/</span><input value=${to} onChange=${(event) => setNamed(event.target.value.trim())} spellcheck=${false} /></label>`}
+        ${!file && html`<label class="field"><span>File in specs/</span><input value=${to} onChange=${(event) => setNamed((now.current.named = event.target.value.trim()))} spellcheck=${false} /></label>`}
         ${state.form ? html`<${Fields} fields=${state.form.fields.slice(0, 2)} edit=${edit} />
               <${Parameters} parameters=${state.form.parameters} edit=${edit} />
               <fieldset><legend>How jobs run</legend><${Fields} fields=${state.form.fields.slice(2)} edit=${edit} /></fieldset>` : html`<p class="dim">${state.of === null ? "Reading the text …" : "The text is no YAML that fields can show: correct it first."}</p>`}

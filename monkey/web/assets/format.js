@@ -39,6 +39,11 @@ export function bytes(size) {
   return `${at ? size.toPrecision(3) : size} ${units[at]}`;
 }
 
+/** Return a text with those characters spelled out that would not show, or would turn the text around. */
+export function visible(text) {
+  return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 /** A parameter or a setting; text without its quotes. */
 export function value(of) {
   if (of === undefined) return "";

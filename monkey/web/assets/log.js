@@ -2,7 +2,8 @@
 
 import { get } from "./api.js";
 import { plain } from "./format.js";
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./htm.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "./htm.js";
+import { html } from "./markup.js";
 import { inReport } from "./report.js";
 import { useLive, useView } from "./view.js";
 

@@ -1,7 +1,7 @@
 // Machines and their agents, by their last heartbeats.
 
 import { ago, number } from "./format.js";
-import { html } from "./htm.js";
+import { html } from "./markup.js";
 import { Link, Trouble, useGot } from "./view.js";
 
 export function Machines() {

@@ -2,7 +2,8 @@
 
 import { follow, get, isLink, logIn } from "./api.js";
 import { EditPage } from "./edit.js";
-import { html, render, useCallback, useEffect, useState } from "./htm.js";
+import { render, useCallback, useEffect, useState } from "./htm.js";
+import { html } from "./markup.js";
 import { JobPage } from "./job.js";
 import { Machines } from "./machines.js";
 import { inReport } from "./report.js";

@@ -1,7 +1,8 @@
 // Orders to a sweep: the same as `monkey pause`, `resume`, `cancel` and `retry`. Behind a proxy there are none.
 
 import { order } from "./api.js";
-import { html, useState } from "./htm.js";
+import { useState } from "./htm.js";
+import { html } from "./markup.js";
 import { useView } from "./view.js";
 
 export function Orders({ one }) {

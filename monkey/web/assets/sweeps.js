@@ -1,7 +1,7 @@
 // The sweeps of the project, the newest first.
 
 import { plural } from "./format.js";
-import { html } from "./htm.js";
+import { html } from "./markup.js";
 import { Bar, Link, Pace, standing, State, when } from "./view.js";
 
 export function Sweeps({ project }) {

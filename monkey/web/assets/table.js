@@ -1,6 +1,7 @@
 // A table of any number of rows, of which only those in sight are in the document.
 
-import { html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./htm.js";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "./htm.js";
+import { html } from "./markup.js";
 
 const ROW = 30;
 const SPARE = 12;

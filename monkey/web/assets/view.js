@@ -2,7 +2,8 @@
 
 import { get } from "./api.js";
 import { BAR, duration, plural } from "./format.js";
-import { createContext, html, useContext, useEffect, useRef, useState } from "./htm.js";
+import { createContext, useContext, useEffect, useRef, useState } from "./htm.js";
+import { html } from "./markup.js";
 
 /** The address as an object, and ways to change it. */
 export const View = createContext(null);

@@ -14,6 +14,11 @@ from monkey_stacks.aws import machine_rights
 from monkey_stacks.aws.api.naming import IMAGE, MADE
 from monkey_stacks.aws.desired_resources import NETWORK, AwsFleetPlan, compute_subnet_range
 
+# Pulumi's library loads its modules at their first use. Programs of two fleets run in two threads, of which one then
+# found `iam` without `Role`: so one thread loads them here.
+for _module in (autoscaling, ec2, iam):
+    getattr(_module, "__all__", None)
+
 _ANYWHERE, _ANYWHERE_SIX = "0.0.0.0/0", "::/0"
 
 

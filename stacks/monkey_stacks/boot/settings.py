@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 #: Seconds within which a machine that boots must have sent its first heartbeat.
@@ -36,6 +36,14 @@ class MachineSettings:
     max_slots: int | None = None
     #: Bytes that the machine may keep of code, environments and datasets; None for half of its disk.
     cache_size: int | None = None
+    #: The program that runs images; None for the first that works there.
+    runtime: str | None = None
+    #: The counted resources of a machine, as `spell_counts` has them.
+    resources: str = ""
+    #: Seconds that the agent may be silent before others take its jobs over; 0 for the agent's default.
+    lease: float = 0.0
+    #: Path, source and command of what root mounts.
+    mounts: Sequence[Sequence[str]] = field(default_factory=list)
     #: Seconds without an acknowledged heartbeat after which a machine ends itself.
     orphan_timeout: float = 15 * 60.0
     #: Seconds after the boot within which there must be a first one.

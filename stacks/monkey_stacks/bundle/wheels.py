@@ -157,6 +157,13 @@ def _tags(distribution: importlib.metadata.Distribution) -> list[str]:
     return Parser().parsestr(distribution.read_text("WHEEL") or "").get_all("Tag") or []
 
 
+def check_packaging(extra: str) -> None:
+    """Raise FleetError where the library that compares wheels is not here; `extra`: what installs it."""
+    if importlib.util.find_spec("packaging") is None:
+        what = "what pilots need is found by the library packaging, which is not installed here"
+        raise FleetError(what, hint=origin.hint_install(extra))
+
+
 def is_fitting(tags: list[str], target: WheelTarget) -> bool:
     """Say whether a wheel with one of these tags ("cp311-abi3-manylinux_2_28_x86_64") runs there."""
     from packaging.tags import parse_tag  # of the extras that have machines elsewhere

@@ -16,6 +16,7 @@ from monkey.spec.job.expires import format_utc_time
 from monkey_stacks.cloud.scaling import ROUNDED, SHUT, GroupMember, MachineGroup
 from monkey_stacks.engine import errors
 from monkey_stacks.engine.engine_outcome import (
+    EngineOutcome,
     ResourceChange,
     ResourceFailure,
     ResourceOp,
@@ -206,6 +207,16 @@ def name_provider(name: str, region: str) -> Iterator[None]:
             raise
         said = re.sub(r"\bin (?:this|the) region\b", f"in {region}", exc.message, count=1)
         raise FleetError(f"provider {name!r}: {said}", hint=exc.hint) from exc
+
+
+def report_outcome(
+    outcome: EngineOutcome, name: str, translate: Callable[[str], FleetError | None], say: Callable[[str], None]
+) -> None:
+    """Report the warnings of an operation on the fleet `name` to `say`. Raises FleetError for what failed."""
+    for warning in outcome.warnings:
+        say(f"warning: {warning}")
+    if outcome.failures:
+        raise make_failure(outcome.failures, name, translate)
 
 
 def make_failure(

@@ -76,6 +76,7 @@ class CloudFleet:
         there = await self._ask(self.api.find_group)
         before = there.desired if there else 0
         if not work.jobs:
+            before = max(before, len(there.members) if there else 0)  # those too that are still ending
             return FleetForecast(before, before)
         agreed = self.api.recall_bounds(known)
         work = rent_cost.limit_work(work, there, agreed)
@@ -120,10 +121,7 @@ class CloudFleet:
             await asyncio.to_thread(self.api.end_machines, plan, asked, known, say)
             engine.identify = await asyncio.to_thread(self.api.clear_orphans, known, say)
             outcome = await session.up(self.api.make_program(asked), refresh=True)
-            for warning in outcome.warnings:
-                say(f"warning: {warning}")
-            if outcome.failures:
-                raise words.make_failure(outcome.failures, self.name, self.api.translate_error)
+            words.report_outcome(outcome, self.name, self.api.translate_error, say)
             await asyncio.to_thread(self.api.apply_size, plan, asked, work, say)
 
     def describe_shortage(self, asked: JobResources) -> str:
@@ -150,22 +148,22 @@ class CloudFleet:
 
     async def has_workers(self) -> bool:
         """See `Fleet.has_workers`: machines are on their way as long as the cloud only has none to give now."""
-        store = self.opened()
-        if store is None or time.monotonic() - self._checked < CHECK:
+        if (store := self.opened()) is None or time.monotonic() - self._checked < CHECK:
             return True
         self._checked = time.monotonic()
-        there = await asyncio.to_thread(self.api.find_group)
-        if there is None:
+        if (there := await asyncio.to_thread(self.api.find_group)) is None:
             return True
         self.booting = 0 < there.desired <= len(there.members)
-        if not there.desired:
+        if self.booting and not await departures.wait_for_end(self._reader(), self.name, there, self.api.find_group):
+            return True
+        if self.booting or not there.desired:
             await boot_failures.check_boot_failures(store, Keys(self.project).boots, self.name)
             return False
         if not there.members:
             why, passing = await asyncio.to_thread(self.api.explain_trouble)
             if why and not passing:
                 raise FleetError(f"provider {self.name!r} gets no machine: {why}", hint="mend it, and apply again")
-        return not self.booting or not there.ids <= await departures.find_departed(self._reader(), self.name)
+        return True
 
     def recent_log(self) -> str:
         """See `Fleet.recent_log`."""
@@ -235,8 +233,8 @@ class CloudFleet:
         except FleetError:
             return ()
 
-    async def destroy(self, say: Say) -> None:
-        """See `Fleet.destroy`. Raises FleetError where something would not go."""
+    async def destroy(self, say: Say, *, idle: bool = False) -> None:
+        """See `Rented.destroy`. Raises FleetError where something would not go."""
         if self.opened() is None:
             return
         self.api.check_place(await self._known())
@@ -244,14 +242,16 @@ class CloudFleet:
         engine = await self._engine(say)
         async with engine.hold() as session:
             known = await engine.resources()
+            there = await asyncio.to_thread(self.api.find_group) if idle else None
+            if there is not None and (there.desired or there.members):
+                asked = "another apply has asked for machines" if there.desired else "its machines are still ending"
+                say(f"{asked}: a later apply removes the rest")
+                return
             engine.identify, _ = await asyncio.to_thread(self.api.find_orphans, known)
             self.touched = True
             await asyncio.to_thread(self.api.end_loose_machines, say)
             outcome = await session.destroy()
-            for warning in outcome.warnings:
-                say(f"warning: {warning}")
-            if outcome.failures:
-                raise words.make_failure(outcome.failures, self.name, self.api.translate_error)
+            words.report_outcome(outcome, self.name, self.api.translate_error, say)
             await asyncio.to_thread(self.api.remove_rest, say)
 
     async def _ask(self, what: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -278,12 +278,12 @@ class CloudFleet:
         self, there: MachineGroup | None, asked: CloudRequirements, work: FleetWork, gone: frozenset[str] = frozenset()
     ) -> ScalingPlan:
         """Return what is to become of the machines; heartbeats tell how many jobs run where."""
-        needed = slot_capacity.count_needed_machines(asked.types, work.jobs, work.asked, self.provider.max_slots)
+        of = self.provider
+        needed = slot_capacity.count_needed_machines(asked.types, work.jobs, work.asked, of.max_slots, of.resources)
         if work.expires is not None and work.expires < time.time() + LAST_SECONDS:
             needed = 0
-        wanted, jobs = asked.wanted, {}
-        if there is not None and len(there.members) > wanted.max_instances:
-            jobs = await self._jobs()
+        wanted = asked.wanted
+        jobs = await self._jobs() if there is not None and len(there.members) > wanted.max_instances else {}
         return plan_scaling(there, needed, wanted.max_instances, wanted.types, wanted.made, jobs, gone)
 
     async def _jobs(self) -> dict[str, int]:

@@ -40,3 +40,17 @@ async def wait_for_departures(
             return there, going
         await asyncio.sleep(_POLL_SECONDS)
     return there, frozenset()
+
+
+async def wait_for_end(
+    reader: SnapshotReader, fleet: str, there: MachineGroup, look: Callable[[], MachineGroup | None]
+) -> bool:
+    """Wait until the machines of a group have ended whose agents all left; return False at once where one did not.
+
+    Those that give up leave a note of why as they end. Another machine is not to be called before it can be read.
+    Raises FleetError, StoreError.
+    """
+    if not there.ids <= await find_departed(reader, fleet):
+        return False
+    await wait_for_departures(reader, fleet, look)
+    return True

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from monkey.fleet.fleet_records import FleetWork
+from monkey.fleet.machine_capacity import MEMORY_BY_KERNEL, describe_memory_limits
 from monkey.plan.cost import MachineChange
 from monkey_stacks.cloud import cloud_descriptions as words
 from monkey_stacks.cloud.cloud_api import CloudApi
@@ -24,8 +25,11 @@ def describe_endings(
 
 
 def warn_of_group(api: CloudApi, work: FleetWork, there: MachineGroup | None, orphans: Sequence[str]) -> list[str]:
-    """Return warnings: the work has expired, resources are unrecorded, machines did not come. Raises FleetError."""
-    found = []
+    """Return notes: who holds memory, the work has expired, resources are unrecorded, machines did not come.
+
+    Raises FleetError.
+    """
+    found = describe_memory_limits(work.asked, {} if there and there.desired else {"machines": MEMORY_BY_KERNEL})
     if work.expires is not None and work.expires < time.time() + LAST_SECONDS:
         found.append("warning: its sweeps have expired: no machine is made; `monkey extend SWEEP 6h` goes on")
     if orphans:

@@ -9,7 +9,10 @@ from hashlib import sha256
 from typing import Protocol
 
 from monkey.signing.machine_list import hash_signers
+from monkey.spec.job.counted_resources import spell_counts
+from monkey.spec.job.lease_length import LEASE
 from monkey.spec.project.cloud import CloudSettings
+from monkey.spec.project.mounts import list_mount_steps
 from monkey.spec.project.provider import Provider
 from monkey_stacks.boot import MachineSettings
 
@@ -45,6 +48,10 @@ def make_settings(
         idle_timeout=provider.idle_timeout,
         max_slots=provider.max_slots,
         cache_size=provider.cache_size,
+        runtime=provider.runtime,
+        resources=spell_counts(provider.resources),
+        lease=provider.lease if provider.lease != LEASE else 0.0,
+        mounts=list_mount_steps(provider.mounts),
         orphan_timeout=cloud.orphan_timeout,
         secrets=dict(cloud.secrets),
     )
@@ -67,5 +74,9 @@ def hash_machine_inputs(cloud: CloudSettings, image: str, told: MachineSettings,
     """
     said = [image, cloud.disk, cloud.spot, cloud.network, sorted(cloud.subnets), told.store, dict(told.secrets)]
     said += [told.signers, told.idle_timeout, told.max_slots, told.cache_size, told.orphan_timeout]
+    said += [told.runtime] if told.runtime else []
     said += [sorted(zones)] if zones else []
+    said += [{"resources": told.resources}] if told.resources else []
+    said += [{"lease": told.lease}] if told.lease else []
+    said += [{"mounts": list(told.mounts)}] if told.mounts else []
     return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:HASH]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from monkey.fleet.machine_capacity import format_count
+from monkey.spec.job.counted_resources import CountedResources
 from monkey.spec.job.recipe import JobResources
 
 #: Of the memory that a cloud rents out, what its machines say that they have: the rest is the kernel's and firmware's.
@@ -26,22 +27,39 @@ class MachineType:
     gpus: int = 0
     #: "x86_64" or "arm64".
     arch: str = "x86_64"
+    #: Of `memory`, what its machines say that they have.
+    share: float = _MEMORY_SHARE
 
     def room(self, asked: JobResources) -> int:
         """Return how many such jobs fit on it at once."""
         fits = [self.cpus / asked.cpus if asked.cpus else math.inf]
-        fits += [self.gpus / asked.gpus] if asked.gpus else []
-        fits += [self.memory * _MEMORY_SHARE / asked.memory] if asked.memory else []
+        # A job has a part of one GPU, never parts of two.
+        fits += [self.gpus * (int(1 / asked.gpus + 1e-9) if asked.gpus < 1 else 1 / asked.gpus)] if asked.gpus else []
+        fits += [self.memory * self.share / asked.memory] if asked.memory else []
         # Jobs that take next to nothing: agents run no more of them than this at once either.
         return int(min(1024.0, *fits) + 1e-9)
 
 
-def count_needed_machines(types: Sequence[MachineType], jobs: int, asked: Asked, max_slots: int | None) -> int:
-    """Return how many machines have room for all these jobs at once, where each is of the smallest type that can."""
+def count_needed_machines(
+    types: Sequence[MachineType],
+    jobs: int,
+    asked: Asked,
+    max_slots: int | None,
+    counted: CountedResources = (),
+) -> int:
+    """Return how many machines have room for all these jobs at once, where each is of the smallest type that can.
+
+    Each has what is `counted`. Jobs that take more of that are for other providers.
+    """
     if not jobs:
         return 0
-    taken = sum(count / _slots(types, each, max_slots) for each, count in asked or [(JobResources(), jobs)])
-    return max(1, math.ceil(taken - 1e-9))
+    has, taken = dict(counted), 0.0
+    for each, count in asked or [(JobResources(), jobs)]:
+        limits = [has.get(name, 0) // amount for name, amount in each.counted]
+        limits += [max_slots] if max_slots is not None else []
+        if all(limits):
+            taken += count / _slots(types, each, min(limits, default=None))
+    return math.ceil(taken - 1e-9)
 
 
 def _slots(types: Sequence[MachineType], asked: JobResources, max_slots: int | None) -> int:
@@ -75,7 +93,7 @@ def describe_misfits(types: Sequence[MachineType], asked: Asked, *, in_order: bo
 
 
 def _short(machine: MachineType, asked: JobResources) -> str:
-    has, memory = f"({machine.type} has {{}})", machine.memory * _MEMORY_SHARE
+    has, memory = f"({machine.type} has {{}})", machine.memory * machine.share
     short = []
     if asked.cpus > machine.cpus:
         short.append(f"{format_count(asked.cpus, 'CPU')} {has.format(f'{machine.cpus:g}')}")

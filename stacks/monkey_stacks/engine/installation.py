@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -102,10 +102,10 @@ def check_library() -> None:
         )
 
 
-def warn_of_missing_library() -> tuple[str, ...]:
-    """Warn where Pulumi's library for Python is missing: a plan does without, and an apply does not."""
+def warn_of_missing_library(check: Callable[[], None] = check_library) -> tuple[str, ...]:
+    """Warn where `check` finds that a library is missing: a plan does without, and an apply does not."""
     try:
-        check_library()
+        check()
     except FleetError as exc:
         return (f"warning: {exc.message}, so nothing can be applied from here: {exc.hint}",)
     return ()

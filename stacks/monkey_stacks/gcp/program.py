@@ -16,6 +16,10 @@ from monkey_stacks.gcp.api.group import parse_time
 from monkey_stacks.gcp.api.naming import IMAGE
 from monkey_stacks.gcp.desired_resources import SUBNETWORK, GcpFleetPlan
 
+# As for AWS: Pulumi's library loads its modules at their first use, which two threads must not have at once.
+for _module in (compute, projects, secretmanager, serviceaccount, storage):
+    getattr(_module, "__all__", None)
+
 
 def make_program(wanted: GcpFleetPlan) -> Callable[[], None]:
     """Return the program that registers the fleet's resources with Pulumi."""

@@ -19,9 +19,11 @@ from monkey.fleet.user_directories import locate_agent_state
 from monkey.protocol.claims import Claims, HeldClaim
 from monkey.protocol.clock import Clock, MachineClock
 from monkey.protocol.entry_log import EntryLog
-from monkey.protocol.heartbeat import BEAT, HeartbeatWriter
+from monkey.protocol.heartbeat import HeartbeatWriter
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import HeartbeatObserver
+from monkey.protocol.liveness.lease import compute_beat_pause
+from monkey.protocol.liveness.observer import HeartbeatObserver
+from monkey.spec.job.lease_length import LEASE
 from monkey.store.create import create_object
 from monkey.store.store_port import Store
 from monkey_stacks.locking.local_lock import LockDirectory
@@ -45,8 +47,9 @@ class LockHolders(Keys):
         self.fleet = fleet
         self.state = f"{self.machines}{fleet}/state/"
         self.lock = f"{self.machines}{fleet}/lock/"
-        # Where an Observer looks for beats.
+        # Where an Observer looks for beats, and at what others tell of them.
         self.agents = f"{self.machines}{fleet}/hands/"
+        self.roster = f"{self.machines}{fleet}/roster"
 
 
 class StateLock:
@@ -111,7 +114,7 @@ class StateLock:
             began = self._clock.now()
             if await self._heart.beat() and self.valid():
                 self._renewed(self._heart.deadline)
-            await self._clock.sleep(max(0.1, BEAT - (self._clock.now() - began)))
+            await self._clock.sleep(max(0.1, compute_beat_pause(LEASE) - (self._clock.now() - began)))
 
     async def release(self) -> None:
         """Release the lock. If the store does not answer, others take it over when they miss our heartbeats."""

@@ -55,15 +55,17 @@ OPTIONS = {
     "LogLevel": "INFO",
 }
 #: The modules that an operation is made of, in an order in which each finds what it imports.
-_REMOTE_MODULES = (
-    *("monkey.fleet.agent_state", "monkey.fleet.gpus", "monkey.untrusted_files", "monkey.removal"),
+HOST_MODULES = (
+    *("monkey.fleet.agent_state", "monkey.fleet.gpus", "monkey.fleet.container_runtime"),
+    *("monkey.untrusted_files", "monkey.removal"),
     *("monkey_stacks.ssh.remote.paths", "monkey_stacks.ssh.remote.host_facts", "monkey_stacks.ssh.remote.keep_alive"),
     *("monkey_stacks.bundle.unpack", "monkey_stacks.ssh.remote.bundles", "monkey_stacks.ssh.remote.agents"),
     *("monkey_stacks.ssh.remote.authorized_keys", "monkey_stacks.ssh.remote.host_setup"),
+    "monkey_stacks.ssh.remote.host_inventory",
     "monkey_stacks.ssh.remote.host_main",
 )
 #: Runs there first: takes the modules for ones that were imported.
-_BEGIN = """
+BEGIN = """
 import sys, types
 for name, source in e[1]:
     parts = name.split(".")
@@ -76,10 +78,10 @@ for name, source in e[1]:
 module.serve_operation(*e[2:])
 """
 #: Finds a Python that is new enough, or uv's. It is quoted for whatever shell the user has: one line, no single quote.
-_READ = "import sys, json; b = sys.stdin.buffer; e = json.loads(b.read(int(b.readline()))); exec(e[0])"
+READ = "import sys, json; b = sys.stdin.buffer; e = json.loads(b.read(int(b.readline()))); exec(e[0])"
 _FIND = "; ".join(
     (
-        f'run() {{ exec "$1" -I -S -c "{_READ}"; }}',
+        f'run() {{ exec "$1" -I -S -c "{READ}"; }}',
         'new() { "$1" -I -S -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null; }',
         "for p in python3 python3.14 python3.13 python3.12 python3.11",
         'do p=$(command -v $p) && new "$p" && run "$p"',
@@ -96,9 +98,9 @@ _FIND = "; ".join(
 class HostConnection:
     """A host that is spoken with. Use it in a `with`: at its end the connection is closed."""
 
-    def __init__(self, host: SshHost) -> None:
-        """Speak with `host`; the first operation connects."""
-        self.host = host
+    def __init__(self, host: SshHost, modules: tuple[str, ...] = HOST_MODULES) -> None:
+        """Speak with `host`; the first operation connects. `modules`: the last of them serves the operations."""
+        self.host, self._modules = host, modules
         # Not below TMPDIR: the path of a socket may have about a hundred bytes.
         self._sockets = tempfile.mkdtemp(prefix=f"monkey-ssh-{os.getpid()}-", dir="/tmp")
         _clear_stale()
@@ -124,7 +126,7 @@ class HostConnection:
         Raises HostAway where the host does not answer within `limit` seconds, FleetError where it refuses.
         """
         nonce = f"monkey-{secrets.token_hex(8)}"
-        message = json.dumps([_BEGIN, read_modules(), operation, request, nonce]).encode()
+        message = json.dumps([BEGIN, read_modules(self._modules), operation, request, nonce]).encode()
         with tempfile.TemporaryFile() as given:
             given.write(b"%d\n%s" % (len(message), message))
             if payload is not None:
@@ -203,10 +205,10 @@ def _options() -> Iterator[str]:
 
 
 @cache
-def read_modules() -> list[tuple[str, str]]:
+def read_modules(names: tuple[str, ...]) -> list[tuple[str, str]]:
     """Return name and source of the modules that run on a host."""
     found = []
-    for name in _REMOTE_MODULES:
+    for name in names:
         package, _, module = name.rpartition(".")
         found.append((name, resources.files(package).joinpath(f"{module}.py").read_text("utf-8")))
     return found

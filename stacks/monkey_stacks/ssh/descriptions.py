@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monkey.errors import FleetError
-from monkey.fleet.fleet_records import Instance
+from monkey.fleet.fleet_records import FleetWork, Instance
+from monkey.fleet.machine_capacity import describe_memory_limits
 from monkey.plan.cost import MachineChange
 from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource, format_property
-from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE
+from monkey_stacks.ssh.host_resource import AWAY, DRIFT, LACKS_RUNTIME, TROUBLE
 
 
 def check_apart(seen: Mapping[str, Mapping[str, Any]]) -> None:
@@ -54,6 +55,46 @@ def warn_of_unusable_hosts(hosts: Sequence[str], changes: Sequence[MachineChange
     if not hosts or not stuck.issuperset(hosts):
         return []
     return ["warning: no machine of this provider can be used now: as long as it is so, nothing is begun there"]
+
+
+def warn_of_missing_runtimes(hosts: Sequence[str], seen: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Warn of hosts that cannot run the images of jobs; `seen`: their outputs, as they were found just now."""
+    lacks = {host: seen[host][LACKS_RUNTIME] for host in hosts if seen.get(host, {}).get(LACKS_RUNTIME)}
+    notes = [f"warning: {host} runs no job with an image: {why}" for host, why in lacks.items()]
+    if lacks and len(lacks) == len(hosts):
+        notes.append("warning: no machine of this provider runs images: such jobs stay queued as long as it is so")
+    return notes
+
+
+def describe_missing_runtimes(seen: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return why hosts run no images, or do not answer, and what to do; `seen`: their outputs, as found just now."""
+    found = []
+    for host, told in seen.items():
+        if told.get(AWAY):
+            why, _, hint = told[DRIFT].partition("\nhint: ")
+            found.append((why, hint))
+        elif why := told.get(LACKS_RUNTIME, ""):
+            why, _, hint = why.removesuffix(")").partition(" (hint: ")
+            found.append((f"{host} runs no job with an image: {why}", hint))
+    return found
+
+
+def describe_limits(
+    fleet: str, work: FleetWork, seen: Mapping[str, Mapping[str, Any]], max_slots: int | None
+) -> list[str]:
+    """Say how hosts hold the memory of jobs, and on which of them other users' agents share nothing with ours.
+
+    `seen`: the hosts' outputs, as they were found just now.
+    """
+    notes = describe_memory_limits(work.asked, {host: told.get("memory", "") for host, told in seen.items()})
+    if max_slots is None:
+        for host, told in seen.items():
+            if told.get("others") and not told.get(AWAY):
+                notes.append(
+                    f"{host} has agents of {told['others']}, too, which share no CPU or memory with ours: "
+                    f"agree on max_slots of {fleet}"
+                )
+    return notes
 
 
 def _difference(name: str, before: Any, after: Any) -> str:

@@ -85,7 +85,8 @@ def _denied(host: SshHost, found: re.Match[str]) -> FleetError:
 
 def _no_name(host: SshHost, found: re.Match[str]) -> FleetError:
     return HostAway(
-        f"there is no host {found[1]!r}", hint="check 'hosts:' in monkey.yaml, and HostName in ~/.ssh/config"
+        f"there is no host {found[1]!r}",
+        hint="check its name here or in monkey.yaml, and HostName in ~/.ssh/config; `ssh NAME` must reach it",
     )
 
 

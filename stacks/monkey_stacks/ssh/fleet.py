@@ -9,7 +9,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, I
 from monkey.fleet.secret_values import SecretValues
 from monkey.signing.entry_signers import EntrySigners
 from monkey.spec.job.recipe import JobResources
+from monkey.spec.project.mounts import spell_mounts
 from monkey.spec.project.provider import Provider
 from monkey.store.store_port import Store
 from monkey_stacks import store_credentials
@@ -31,7 +32,10 @@ from monkey_stacks.ssh.descriptions import (
     check_apart,
     describe_creation,
     describe_instance,
+    describe_limits,
     describe_machine_change,
+    describe_missing_runtimes,
+    warn_of_missing_runtimes,
     warn_of_unusable_hosts,
 )
 from monkey_stacks.ssh.host_resource import (
@@ -113,18 +117,21 @@ class SshFleet:
             reachability.check_reachability(self.store_url, self.provider.hosts)
         given = store_credentials.find_credentials(self.store_url)
         signers = self.signers().format_for_plan()
-        handed, notes = self._handed(work, given, signers), tuple(filter(None, [given.warning(datetime.now(UTC))]))
+        handed = replace(self._handed(work, given, signers), images=any(work.images))
+        notes = tuple(filter(None, [given.warning(datetime.now(UTC))]))
         new = [host for host in hosts if host not in known]
         moved = relocation.find_moving(known, inputs)
-        seen, fresh = await asyncio.gather(self._found(known, handed), self._look([*new, *moved]))
+        seen, fresh = await asyncio.gather(self._found(known, handed), self._look([*new, *moved], images=handed.images))
         check_apart({**{host: seen[host] for host in hosts if host in seen}, **fresh})
+        limits = describe_limits(self.name, work, {**seen, **fresh}, self.provider.max_slots) if work.jobs else []
         seen |= {host: relocation.add_move_trouble(fresh.pop(host), seen[host]) for host in moved}
         changes = [describe_creation(host, told_of) for host, told_of in fresh.items()]
         changes += [describe_machine_change(each, seen[each.name]) for each in list_host_changes(inputs, known, seen)]
         order = [*hosts, *known]
         changes.sort(key=lambda each: order.index(each.machine))
         lacking = warn_of_missing_library() if changes else ()
-        notes = (*notes, *warn_of_unusable_hosts(hosts, changes), *lacking)
+        notes = (*notes, *(limits if changes else ()), *warn_of_unusable_hosts(hosts, changes), *lacking)
+        notes += tuple(warn_of_missing_runtimes(hosts, {**seen, **fresh}))
         return FleetForecast(len(known), len(hosts), tuple(changes), notes, told)
 
     async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
@@ -154,6 +161,10 @@ class SshFleet:
                 f"no machine of provider {self.name!r} could be set up; why is told above",
                 hint="mend one, and apply again; or name another `provider:` in the spec",
             )
+
+    async def check_runtimes(self) -> list[tuple[str, str]]:
+        """See `RuntimeCheckable.check_runtimes`."""
+        return describe_missing_runtimes(await self._look(self.provider.hosts, images=True))
 
     def describe_shortage(self, asked: JobResources) -> str:
         """See `Fleet.describe_shortage`: agents report in heartbeats what their hosts lack."""
@@ -211,9 +222,9 @@ class SshFleet:
         told = await asyncio.gather(*(asyncio.to_thread(refresh_outputs, props, handed) for props in asked))
         return dict(zip(known, told, strict=True))
 
-    async def _look(self, hosts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    async def _look(self, hosts: Sequence[str], *, images: bool = False) -> dict[str, dict[str, Any]]:
         """Look at hosts that have no agent yet, at once; return their outputs, by host."""
-        wanted = self._wanted()
+        wanted = replace(self._wanted(), images=images)
         told = await asyncio.gather(*(asyncio.to_thread(preview_outputs, host, wanted) for host in hosts))
         return dict(zip(hosts, told, strict=True))
 
@@ -242,9 +253,9 @@ class SshFleet:
         of = self.provider
         url = store_credentials.strip_profile(self.store_url)
         slots, begun = of.max_slots, self.opened() is not None
-        return HostPlan(
-            url, self.project, self.name, of.workdir, slots, of.idle_timeout, of.cache_size, of.gpus, begun=begun
-        )
+        mounts = spell_mounts(of.mounts) if of.mounts else ""
+        about = of.workdir, slots, of.idle_timeout, of.cache_size, of.gpus, of.runtime, of.resources, of.lease, mounts
+        return HostPlan(url, self.project, self.name, *about, begun=begun)
 
     def _inputs(self, hosts: Iterable[str]) -> list[dict[str, Any]]:
         wanted = self._wanted()
@@ -253,14 +264,7 @@ class SshFleet:
 
     def _handed(self, work: FleetWork, given: StoreCredentials, signers: str) -> ProviderEnvironment:
         """Return the secrets, credentials and signers that hosts get, and that no state keeps. Raises FleetError."""
-        known = SecretValues()
-        values = known.get(sorted(work.secrets))
-        kept = []
-        for name in sorted(work.others):
-            try:
-                values |= known.get([name])
-            except FleetError:
-                kept.append(name)
+        values, kept = SecretValues().collect(work.secrets, work.others)
         handed = ProviderEnvironment(values, tuple(kept), given.variables, signers, idle=not work.jobs)
         if len(json.dumps(handed.environment)) > _MOST:
             raise FleetError(

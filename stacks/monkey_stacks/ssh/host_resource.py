@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from monkey.errors import MonkeyError
+from monkey.spec.job.counted_resources import read_counts, spell_counts
+from monkey.spec.job.lease_length import LEASE
 from monkey.spec.project.ssh_host import parse_ssh_host
 from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
 from monkey_stacks.ssh import operations
@@ -30,10 +32,23 @@ PLACE = ("host", "workdir", "store", "project", "fleet")
 DRIFT = "drift"
 
 #: All inputs.
-INPUTS = (*PLACE, "max_slots", "idle_timeout", "cache_size", "gpus", "agent", DRIFT)
+INPUTS = (
+    *PLACE,
+    "max_slots",
+    "idle_timeout",
+    "cache_size",
+    "gpus",
+    "runtime",
+    "resources",
+    "lease",
+    "mounts",
+    "agent",
+    DRIFT,
+)
 
 #: Inputs and outputs that are texts, and those that every host has.
-_TEXTS = (*PLACE, "agent", DRIFT, "machine", "where", "user", "about", "bundle", "trouble")
+_OUTPUT_TEXTS = ("machine", "where", "user", "about", "bundle", "trouble", "memory", "others")
+_TEXTS = (*PLACE, "runtime", "agent", "resources", "mounts", DRIFT, *_OUTPUT_TEXTS)
 _NEEDED = (*PLACE, "idle_timeout", "agent")
 
 #: In the outputs: it could not even be looked at.
@@ -41,6 +56,9 @@ AWAY = "away"
 
 #: In the outputs: why nothing could be changed there now, though it was looked at.
 TROUBLE = "trouble"
+
+#: In the outputs that a plan sees: why no image can be run there. Only plans ask, and no state keeps it.
+LACKS_RUNTIME = "lacks_runtime"
 
 
 @dataclass(frozen=True)
@@ -55,6 +73,8 @@ class ProviderEnvironment:
     signers: str = ""
     #: There is nothing to do: an agent that has left need not come back.
     idle: bool = False
+    #: See `HostPlan.images`; never while Pulumi works, which would keep the answer.
+    images: bool = False
 
     @property
     def environment(self) -> dict[str, str]:
@@ -79,6 +99,10 @@ def make_host_inputs(host: str, wanted: HostPlan, agent: str) -> dict[str, Any]:
         "idle_timeout": wanted.idle_timeout,
         "cache_size": wanted.cache_size,
         "gpus": wanted.gpus if isinstance(wanted.gpus, str) else list(wanted.gpus),
+        "runtime": wanted.runtime,
+        "resources": spell_counts(wanted.resources) or None,
+        "lease": wanted.lease if wanted.lease != LEASE else None,
+        "mounts": wanted.mounts or None,
         "agent": agent,
         DRIFT: "",
     }
@@ -102,15 +126,22 @@ def parse_host_plan(props: Mapping[str, Any], handed: ProviderEnvironment) -> Ho
         idle_timeout=float(props["idle_timeout"]),
         cache_size=None if size is None else int(size),
         gpus=gpus if isinstance(gpus, str) else tuple(map(int, gpus)),
+        runtime=props.get("runtime"),
+        resources=read_counts(props.get("resources", "")),
+        lease=float(props.get("lease", LEASE)),
+        mounts=props.get("mounts", ""),
         secrets=handed.secrets,
         kept=handed.kept,
         credentials=handed.credentials,
         signers=handed.signers,
+        images=handed.images,
     )
 
 
 def refresh_outputs(props: Mapping[str, Any], handed: ProviderEnvironment) -> dict[str, Any]:
     """Return the outputs of a host as they are now: with the drift, or why it cannot be looked at."""
+    # A state may still have what an earlier apply saw; the host may have a runtime by now.
+    props = {name: value for name, value in props.items() if name != LACKS_RUNTIME}
     wanted = parse_host_plan(props, handed)
     try:
         seen = operations.observe_host(parse_ssh_host(props["host"]), wanted)
@@ -140,7 +171,9 @@ def format_error_lines(exc: MonkeyError) -> str:
 
 def read_outputs(seen: ObservedHost) -> dict[str, Any]:
     """Return what is worth knowing of a host without asking it again."""
-    return {"machine": seen.name, "where": seen.host, "user": seen.user, "about": describe_keep_alive(seen)}
+    told = {"machine": seen.name, "where": seen.host, "user": seen.user, "about": describe_keep_alive(seen)}
+    told |= {"memory": seen.memory, "others": ", ".join(seen.others)}
+    return told | ({LACKS_RUNTIME: seen.lacks_runtime} if seen.lacks_runtime else {})
 
 
 def describe_keep_alive(seen: ObservedHost) -> str:
@@ -172,8 +205,8 @@ def inspect_host_record(resource: StateResource, project: str, fleet: str) -> st
 
 
 def _is_of_its_type(name: str, value: Any) -> bool:
-    if name in ("max_slots", "cache_size", "idle_timeout"):
-        whole = name == "idle_timeout" or _is_whole(value)
+    if name in ("max_slots", "cache_size", "idle_timeout", "lease"):
+        whole = name in ("idle_timeout", "lease") or _is_whole(value)
         return whole and isinstance(value, int | float) and not isinstance(value, bool)
     if name == "gpus":
         return isinstance(value, str) or (isinstance(value, list) and all(map(_is_whole, value)))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from monkey.fleet.machine_capacity import MEMORY_BY_KERNEL, MEMORY_BY_LOOKS, MEMORY_NOT_HELD
+from monkey.fleet.secret_values import quote_secret_line
 from monkey.signing.machine_list import is_same_list
+from monkey.spec.job.counted_resources import CountedResources, spell_counts
+from monkey.spec.job.lease_length import LEASE, spell_lease_argument
+from monkey.spec.job.runtime_kind import RuntimeKind
 from monkey_stacks.bundle.wheels import WheelTarget
 from monkey_stacks.ssh.remote.agents import digest_secret
 from monkey_stacks.ssh.remote.keep_alive import CRON, DETACHED, SYSTEMD
@@ -32,6 +36,14 @@ class HostPlan:
     cache_size: int | None = None
     #: "auto": all but those on which others compute; or the driver's numbers of ours.
     gpus: str | tuple[int, ...] = "auto"
+    #: The program that runs images; None for the first that works there.
+    runtime: RuntimeKind | None = None
+    #: The counted resources of the host.
+    resources: CountedResources = ()
+    #: Seconds that the agent may be silent before others take its jobs over.
+    lease: float = LEASE
+    #: What must be mounted, as `spell_mounts` has it; "" for nothing.
+    mounts: str = ""
     #: Values of the jobs' secrets, by name.
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     #: Names of secrets whose values stay as the host has them.
@@ -40,6 +52,8 @@ class HostPlan:
     begun: bool = True
     #: Variables by which the agent reaches the store (AWS_SECRET_ACCESS_KEY), by name.
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: Ask for its container runtime: a plan has jobs with images for it.
+    images: bool = False
     #: The list of those that the agent obeys: public keys, with the user's own as its owner's.
     signers: str = field(default="", repr=False)
 
@@ -64,12 +78,21 @@ class HostPlan:
         }
 
     @property
+    def observation(self) -> dict[str, Any]:
+        """Return what a look at the host is asked for."""
+        return {**self.place, "images": self.images, "runtime": self.runtime}
+
+    @property
     def arguments(self) -> list[str]:
         """Return the agent's arguments."""
         said = ["--store", self.store, "--project", self.project, "--fleet", self.fleet]
         said += ["--idle-timeout", f"{self.idle_timeout:g}"]
         said += ["--gpus", self.gpus if isinstance(self.gpus, str) else ",".join(map(str, self.gpus)) or "none"]
         said += ["--cache-size", str(self.cache_size)] if self.cache_size is not None else []
+        said += ["--runtime", self.runtime] if self.runtime is not None else []
+        said += ["--mounts", self.mounts] if self.mounts else []
+        said += ["--resources", spell_counts(self.resources)] if self.resources else []
+        said += spell_lease_argument(self.lease)
         return said + (["--max-slots", str(self.max_slots)] if self.max_slots is not None else [])
 
     def digest(self, bundle: str) -> str:
@@ -79,12 +102,7 @@ class HostPlan:
     @property
     def secret_lines(self) -> dict[str, str]:
         """Return name to line of the file of the jobs' secrets, as `monkey.fleet.secret_values` reads it."""
-        return {name: f"{name}={_quoted(value)}" for name, value in self.secrets.items()}
-
-
-def _quoted(value: str) -> str:
-    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return '"' + re.sub(r'[\\"\n\r\t]', lambda found: escapes[found[0]], value) + '"'
+        return {name: quote_secret_line(name, value) for name, value in self.secrets.items()}
 
 
 @dataclass(frozen=True)
@@ -143,6 +161,12 @@ class ObservedHost:
     lacks: str = ""
     #: Hash of the list of those that agents obey, "" where there is none that they would take.
     signers: str = ""
+    #: Versions of control groups by which agents could limit memory; 2 only if systemd keeps them.
+    groups: tuple[int, ...] = ()
+    #: Other users with agents here.
+    others: tuple[str, ...] = ()
+    #: Why no image can be run there; "" where one can, and where that was not asked.
+    lacks_runtime: str = ""
 
     @property
     def living(self) -> HostAgent | None:
@@ -156,6 +180,13 @@ class ObservedHost:
         if self.linger and self.user_systemd:
             return SYSTEMD
         return CRON if self.cron else DETACHED
+
+    @property
+    def memory(self) -> str:
+        """Return how the memory of jobs is held here: `MEMORY_BY_KERNEL` and its like."""
+        if 1 in self.groups or (2 in self.groups and self.keeping == SYSTEMD):
+            return MEMORY_BY_KERNEL
+        return MEMORY_BY_LOOKS if self.target.platform.startswith("linux") else MEMORY_NOT_HELD
 
     @property
     def empty(self) -> bool:
@@ -191,6 +222,9 @@ def read_facts(facts: Mapping[str, Any]) -> ObservedHost:
         **{name: facts[name] for name in (*taken, "ends_at_logout", "cron", "key", "lacks", "signers")},
         target=WheelTarget((facts["python"][0], facts["python"][1]), facts["platform"], facts["libc"]),
         gpus=tuple(facts["gpus"]),
+        groups=tuple(facts["groups"]),
+        others=tuple(facts["others"]),
+        lacks_runtime=facts.get("lacks_runtime", ""),
         bundles=tuple(facts["bundles"]),
         agents=agents,
         orphans=tuple(facts["orphans"]),

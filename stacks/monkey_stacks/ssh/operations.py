@@ -93,7 +93,7 @@ def make_key_mark(seen: ObservedHost, wanted: HostPlan) -> str:
 
 
 def _observe(there: HostConnection, wanted: HostPlan) -> ObservedHost:
-    return read_facts(there.ask("observe", wanted.place))
+    return read_facts(there.ask("observe", wanted.observation))
 
 
 def check_host_fits(host: SshHost, seen: ObservedHost, wanted: HostPlan) -> None:

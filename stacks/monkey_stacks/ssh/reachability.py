@@ -19,13 +19,18 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 def check_reachability(url: str, hosts: Sequence[str]) -> None:
     """Raise FleetError for a store in a directory that only this machine has, though other hosts are to use it."""
     others = [host for host in hosts if parse_ssh_host(host).name not in _HERE]
-    if "://" in url or not others or _SHARED.match(find_file_system(Path(url))):
+    if "://" in url or not others or is_shared(Path(url)):
         return
     raise FleetError(
         f"{', '.join(others)} cannot reach the store: {url} is a directory of this machine",
         hint="write a store that all can reach into monkey.yaml: a bucket (store: s3://bucket/prefix), or a directory "
         f"on a host that all reach by SSH: store: ssh://{others[0]}/~/monkey-store",
     )
+
+
+def is_shared(path: Path) -> bool:
+    """Return whether a path is on a file system that other machines may share."""
+    return _SHARED.match(find_file_system(path)) is not None
 
 
 def find_file_system(path: Path) -> str:

@@ -67,6 +67,11 @@ class PaperFleet(StillRentedFleet):
         say(f"{machines} machines asked for")
         self.file.write_text(json.dumps({"machines": machines, "until": work.expires}))
 
+    async def destroy(self, say: Say, *, idle: bool = False) -> None:
+        if not (idle and self.rented()["machines"]):
+            self.file.unlink(missing_ok=True)
+            say("removed")
+
     async def has_workers(self) -> bool:
         return False  # nobody waits for machines on paper
 

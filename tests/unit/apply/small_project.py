@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from monkey.apply.execute import execute_plan
 from monkey.apply.planning import PlanningResult, make_plan
+from monkey.apply.watch import startup
 from monkey.apply.world.world import World, open_world
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Recount, Say
 from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, Instance, TaggedResource
+from monkey.plan.cost import MachineChange
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import HeartbeatWriter
@@ -87,6 +91,9 @@ class StillRentedFleet(StillFleet):
     booting: bool = False
     touched: bool = False
 
+    async def destroy(self, say: Say, *, idle: bool = False) -> None:
+        self.count = 0
+
     async def check_offer(self) -> str:
         return f"{self.name}: AWS has m5.large"
 
@@ -97,12 +104,44 @@ class StillRentedFleet(StillFleet):
         return ()
 
 
+@dataclass
+class Listening(StillFleet):
+    """A fleet that remembers what it was told to do, and has the machines that it is given."""
+
+    told: list[FleetWork] = field(default_factory=list)
+    foreseen: list[FleetWork] = field(default_factory=list)
+    machines: tuple[Instance, ...] = ()
+    changes: tuple[MachineChange, ...] = ()
+
+    async def preview(self, work: FleetWork) -> FleetForecast:
+        """Remember, and foresee what was given."""
+        self.foreseen.append(work)
+        return FleetForecast(len(self.machines), 1, self.changes)
+
+    def check_secrets(self, names: Sequence[str]) -> None:
+        """Know them all."""
+
+    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
+        """Remember."""
+        self.told.append(work)
+
+    async def instances(self) -> tuple[Instance, ...]:
+        """Have what was given."""
+        return self.machines
+
+    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
+        """Find each machine astray, where there is work."""
+        return tuple(AuditFinding(machine.machine, "astray", "look") for machine in self.machines if busy)
+
+
 @asynccontextmanager
 async def opened(root: Path, fleet: StillFleet | None = None) -> AsyncIterator[World]:
     """Open the project at `root` with a fleet that starts nothing."""
-    async with open_world(load_project(root)) as world:
-        world.fleets = {"local": fleet or StillFleet()}
-        yield world
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(startup, "BEGUN_WITHIN", 0.0)  # no agent of it ever beats
+        async with open_world(load_project(root)) as world:
+            world.fleets = {"local": fleet or StillFleet()}
+            yield world
 
 
 async def apply(world: World, *specs: str, **options: Any) -> PlanningResult:
@@ -153,7 +192,8 @@ class Pen:
         log = self.logs[job]
         k = log.head
         end = EndEntry(outcome, self.agent, self.nonce, sweep, seconds=1.5, at=time.time(), out=k, **about)
-        await self.keep_log(job, k)
+        if "files" not in about:
+            await self.keep_log(job, k)
         assert await log.append(self.world.at, create_object, k + 1, end)
         self.heart.held.discard((log.base, k))
         self.heart.journal.record(make_record(job, log.head, end))

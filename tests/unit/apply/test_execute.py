@@ -198,7 +198,8 @@ def test_jobs_too_large_for_the_machine_are_warned_of(root: Path) -> None:
             assert not (await make_plan(world, [])).plan.sweeps[0].notes
             (root / "specs" / "small.yaml").write_text(SPEC + "resources: {cpus: 64}\n")
             (note,) = (await make_plan(world, [])).plan.sweeps[0].notes
-            assert note == "warning: a job asks for more than a machine of local has: 64 CPUs (it has 2)"
+            said = "no machine of local has room for these jobs: one asks for 64 CPUs (it has 2)"
+            assert note == f"warning: {said}. Lower `resources:` in the spec"
         async with opened(root, StillFleet(type="gcp")) as world:
             with pytest.raises(FleetError, match="than any machine of its providers has") as caught:
                 await make_plan(world, [])

@@ -6,13 +6,11 @@ import asyncio
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from monkey.apply.fleet_work import call_for_agents, forecast_work, recount_work
-from monkey.apply.inspect.fleet_audit import audit_fleets, find_foreign_resources, list_tagged_resources
 from monkey.apply.inspect.instances import list_instances
 from monkey.apply.planning import make_plan
 from monkey.apply.watch.sweep_progress import SweepProgress
@@ -20,51 +18,22 @@ from monkey.cli.commands.apply import ApplyOrder, _apply
 from monkey.cli.render.plan_lines import format_plan
 from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import watch_to_end
-from monkey.errors import CorruptObject, MonkeyError
-from monkey.fleet.fleet_port import Recount, Say, keep_silent
-from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, ForeignResource, Instance, TaggedResource
+from monkey.errors import FleetError, MonkeyError
+from monkey.fleet.fleet_port import keep_silent
+from monkey.fleet.fleet_records import FleetWork, Instance
 from monkey.plan.cost import MachineChange
 from monkey.plan.text.markdown import format_markdown
 from monkey.plan.text.plan_document import serialize_plan
 from monkey.spec.job.recipe import JobResources
-from tests.unit.apply.small_project import SPEC, Pen, StillFleet, StillRentedFleet, apply, opened
+from tests.unit.apply.small_project import SPEC, Listening, Pen, apply, opened
 
 TOKEN = frozenset({"TOKEN"})
 
 
 def work(jobs: int, secrets: frozenset[str] = frozenset(), others: frozenset[str] = frozenset()) -> FleetWork:
     """Return the work of so many jobs that ask for what jobs ask for where nothing is said."""
-    return FleetWork(jobs, secrets, others, asked=((JobResources(), jobs),))
-
-
-@dataclass
-class Listening(StillFleet):
-    """A fleet that remembers what it was told to do, and has the machines that it is given."""
-
-    told: list[FleetWork] = field(default_factory=list)
-    foreseen: list[FleetWork] = field(default_factory=list)
-    machines: tuple[Instance, ...] = ()
-    changes: tuple[MachineChange, ...] = ()
-
-    async def preview(self, work: FleetWork) -> FleetForecast:
-        """Remember, and foresee what was given."""
-        self.foreseen.append(work)
-        return FleetForecast(len(self.machines), 1, self.changes)
-
-    def check_secrets(self, names: Sequence[str]) -> None:
-        """Know them all."""
-
-    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
-        """Remember."""
-        self.told.append(work)
-
-    async def instances(self) -> tuple[Instance, ...]:
-        """Have what was given."""
-        return self.machines
-
-    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
-        """Find each machine astray, where there is work."""
-        return tuple(AuditFinding(machine.machine, "astray", "look") for machine in self.machines if busy)
+    asked = ((JobResources(), jobs),)
+    return FleetWork(jobs, secrets, others, asked=asked, timeouts=frozenset([None]), images={"": asked})
 
 
 def two_sweeps(root: Path) -> None:
@@ -118,6 +87,27 @@ def test_a_sweep_that_leaves_the_fleet_is_no_work_of_it_any_more(root: Path) -> 
             plan = (await make_plan(world, [])).plan
             counted = {part.fleet: await recount_work(world, plan, part, 0.0) for part in plan.fleets}
         assert counted == {"local": work(3), "there": work(2, TOKEN)}
+
+    asyncio.run(main())
+
+
+def test_agents_that_left_are_called_again_for_the_work_of_their_fleet_alone(root: Path) -> None:
+    async def main() -> None:
+        two_sweeps(root)
+        other = root / "specs" / "other.yaml"
+        other.write_text(other.read_text() + "provider: there\n")
+        text = (root / "monkey.yaml").read_text()
+        (root / "monkey.yaml").write_text(text + "providers: {local: {type: local}, there: {type: local}}\n")
+        fleets = {"local": Listening(answers=[False]), "there": Listening("there", answers=[False])}
+        async with opened(root) as world:
+            world.fleets = fleets
+            await apply(world)
+            for fleet in fleets.values():
+                fleet.told.clear()
+            with pytest.raises(FleetError, match="left 3 times"):
+                await watch_to_end(world, ["small", "other"], lambda _: None)
+            assert set(map(repr, fleets["local"].told)) == {repr(work(3))}
+            assert set(map(repr, fleets["there"].told)) == {repr(work(2, others=TOKEN))}
 
     asyncio.run(main())
 
@@ -183,50 +173,6 @@ def test_machines_and_agents_are_one_list(root: Path) -> None:
     asyncio.run(main())
 
 
-@dataclass
-class Torn(Listening, StillRentedFleet):
-    """A fleet whose state cannot be read, at a cloud that has something of it, and of others."""
-
-    async def audit(self, *, busy: bool) -> tuple[AuditFinding, ...]:
-        """Fail."""
-        raise CorruptObject("projects/test/machines/x", "not a state", "bring it back")
-
-    async def tagged_resources(self) -> tuple[TaggedResource, ...]:
-        """Have one of each fleet's, and one of somebody's."""
-        names = {"local": "i-1", "there": "i-2"}
-        one, two = (None if name == self.name else ForeignResource(name, name, "of this store", "x") for name in names)
-        theirs = ForeignResource("cloud", "abc", "of another store", "look there")
-        return (
-            TaggedResource("eu", "instance", "i-1", 1.5, one),
-            TaggedResource("eu", "instance", "i-2", 1.5, two),
-            TaggedResource("eu", "instance", "i-3", 0.25, theirs),
-            TaggedResource("eu", "volume", "vol-1", None, theirs),
-        )
-
-
-def test_a_state_that_cannot_be_read_is_a_finding_and_what_is_held_is_told_once(root: Path) -> None:
-    async def main() -> None:
-        async with opened(root) as world:
-            world.fleets = {"local": Torn(), "there": Torn("there")}
-            await world.begin()
-            # A third one, that monkey.yaml does not name any more.
-            await world.at.put(f"{world.keys.machines}old/state/.pulumi/stacks/test/old.json", b"garbage")
-            found, held = await audit_fleets(world), await list_tagged_resources(world)
-        assert [(name, each.machine) for name, each in found] == [(x, "state") for x in ("old", "local", "there")]
-        assert {each.hint for _, each in found[1:]} == {"bring it back"} and "remove all below" in found[0][1].hint
-        assert {each.id: (name, each.of is None) for name, each in held} == {
-            "i-1": ("local", True),
-            "i-2": ("there", True),
-            "i-3": ("local", False),
-            "vol-1": ("local", False),
-        }
-        [(name, told)] = find_foreign_resources(held)
-        said = "2 things in eu for $0.25 an hour, and what nobody knows the price of: of another store"
-        assert (name, told) == ("cloud", AuditFinding("stack abc", said, "look there"))
-
-    asyncio.run(main())
-
-
 def test_only_sweeps_at_work_go_on_detached(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
         two_sweeps(root)
@@ -272,16 +218,5 @@ def test_machines_whose_provider_is_gone_are_warned_of(root: Path, capsys: pytes
             assert serialize_plan(plan)["warnings"] == [warning]
             await _apply(world, ApplyOrder([], [], detach=True))
             assert f"warning: {warning}" in capsys.readouterr().err
-
-    asyncio.run(main())
-
-
-def test_an_audit_tells_whose_machines_are_astray(root: Path) -> None:
-    async def main() -> None:
-        async with opened(root, Listening(machines=(Instance("gpu1", ()),))) as world:
-            await world.begin()
-            assert await list_instances(world) and await audit_fleets(world) == [], "nothing is to be done"
-            await apply(world)
-            assert await audit_fleets(world) == [("local", AuditFinding("gpu1", "astray", "look"))]
 
     asyncio.run(main())

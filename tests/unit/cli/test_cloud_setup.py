@@ -48,7 +48,7 @@ def test_a_project_begins_with_machines_and_still_runs_here(init: Callable[..., 
     assert project.store == "s3://of-tests-1/sweeps" and sorted(project.providers) == ["cloud", "local"]
     cloud = project.providers["cloud"].cloud
     assert cloud is not None and (cloud.region, cloud.types) == ("eu-central-1", ("g5.xlarge",))
-    assert load_spec(tmp_path / "p/specs/experiment.yaml", project.root, project.providers).provider == ["local"]
+    assert load_spec(tmp_path / "p/specs/experiment.yaml", project.root, project.providers).fleets == ["local"]
     written = (tmp_path / "p/monkey.yaml").read_text()
     assert policy(init("p", "--provider", "aws")) == told, "said again, it prints it again"
     assert (tmp_path / "p/monkey.yaml").read_text() == written
@@ -77,8 +77,8 @@ def test_machines_are_added_to_a_project_and_nothing_of_it_is_changed(
         (["--provider", "gcp", *GOOGLE[:4], *HERE[4:], *GOOGLE[-2:]], "machines of gcp cannot reach the store"),
         (["--provider", "aws", *HERE[:-1], "ssh://host/dir"], "machines of aws cannot reach the store"),
         (["--provider", "aws", "--region", "Frankfurt", *HERE[2:]], "expected a region, found the text 'Frankfurt'"),
-        (HERE, "need --provider"),
-        (GOOGLE, "(hint: --provider gcp)"),
+        (HERE, "--region needs --provider"),
+        (GOOGLE, "(hint: add --provider gcp)"),
         (
             ["--provider", "aws", "--create-bucket", *HERE[:-1], "s3://b/p?endpoint=http://mine:9000"],
             "expected a bucket of aws's own, found the endpoint http://mine:9000",

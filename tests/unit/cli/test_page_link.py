@@ -58,6 +58,7 @@ def show(root: Path, *arguments: str) -> str:
     return said.decode()
 
 
+@pytest.mark.needs("terminal")
 def test_verbs_print_the_link_to_what_they_show_until_the_page_ends(project: Path) -> None:
     with page(project) as (process, link):
         address, _, token = link.partition("#")

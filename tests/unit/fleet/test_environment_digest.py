@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from monkey.fleet.environment_digest import _DIGEST_FILE, compare_environment, record_environment
+from monkey.fleet.environment_digest import (
+    _DIGEST_FILE,
+    compare_environment,
+    compare_settings,
+    record_environment,
+    record_settings,
+)
 
 
 @pytest.fixture
@@ -77,3 +83,14 @@ def test_what_an_agent_has_not_told_is_not_guessed(home: Path, content: str) -> 
 def test_what_an_earlier_life_told_does_not_count(home: Path) -> None:
     (home / "lock").write_text("1\n")
     assert compare_environment(home) is None
+
+
+def test_settings_are_compared_with_those_of_the_living_agent(home: Path) -> None:
+    ours = {"max_slots": "1", "lease": "90"}
+    assert compare_settings(home, ours) == (), "a person started it"
+    record_settings(home, os.getpid(), {"max_slots": "2", "lease": "90"})
+    assert compare_settings(home, ours) == ("max_slots",)
+    record_settings(home, os.getpid() + 1, {"max_slots": "2"})
+    assert compare_settings(home, ours) == (), "an earlier life had them"
+    (home / "settings.json").write_text("[]")
+    assert compare_settings(home, ours) == ()

@@ -97,7 +97,8 @@ def test_killed_at_any_moment_it_is_whole_or_absent(tmp_path: Path, run: Run) ->
 def test_processes_that_ask_together_fetch_once(tmp_path: Path, run: Run) -> None:
     oid = run(stored(tmp_path, {f"{i}": str(i).encode() * 500 for i in range(800)}))
     together = [fetch(tmp_path, oid) for _ in range(4)]
-    assert [process.communicate(timeout=60)[0] for process in together] == [b"done\n"] * 4
+    ends = [(process.communicate(timeout=60)[0], process.returncode) for process in together]
+    assert ends == [(b"done\n", 0)] * 4
     tree = tmp_path / "cache" / "datasets" / "trees" / oid
     # An object that was fetched twice would leave a tree that has it and an object that has not.
     assert {path.stat().st_nlink for path in tree.iterdir()} == {2}

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def test_shortage_names_what_is_too_little_and_what_there_is() -> None:
     there = len(found.gpus)
     short = describe_shortage(JobResources(cpus=0.5, memory=found.memory * 2, gpus=there + 1))
     asked = "1 GPU" if there == 0 else f"{there + 1} GPUs"
+    assert describe_shortage(JobResources(memory=99_999 << 40)).startswith("99999 TiB of memory (it has ")
     assert "GiB of memory" in short and f"{asked} (it has {there})" in short and "CPU" not in short
 
 
@@ -98,6 +100,28 @@ def test_slots_are_packed() -> None:
     assert again == one
 
 
+def test_parts_of_gpus_fill_one_before_the_next() -> None:
+    slots = SlotAllocator(Capacity(9, GIB, ("a", "b")))
+    taken = [slots.take(JobResources(1, 0.25)) for _ in range(4)]
+    assert [slot and slot.gpus for slot in taken] == [("a",)] * 4
+    whole = slots.take(JobResources(1, 1))
+    assert whole is not None and whole.gpus == ("b",)
+    assert slots.take(JobResources(1, 0.25)) is None and slots.take(JobResources(1, 1)) is None
+    assert taken[0] is not None
+    slots.give(taken[0])
+    slots.give(whole)
+    assert slots.take(JobResources(1, 2)) is None, "one of them is shared"
+    again = slots.take(JobResources(1, 0.2))
+    assert again is not None and again.gpus == ("a",), "b remains whole"
+    other = slots.take(JobResources(1, 0.1))
+    assert other is not None and other.gpus == ("b",)
+
+
+def test_thirds_of_a_gpu_come_out_even() -> None:
+    slots = SlotAllocator(Capacity(9, GIB, ("a",)))
+    assert [slots.take(JobResources(1, 0.333)) is not None for _ in range(4)] == [True, True, True, False]
+
+
 def test_tenths_of_cpus_come_out_even() -> None:
     slots = SlotAllocator(Capacity(1, GIB))
     taken = [slots.take(JobResources(0.1)) for _ in range(10)]
@@ -114,7 +138,10 @@ def test_slots_say_what_never_fits() -> None:
 
 
 SIZES = st.builds(
-    JobResources, st.sampled_from([0.1, 0.5, 1, 3]), st.integers(0, 2), st.sampled_from([0, GIB, 3 * GIB])
+    JobResources,
+    st.sampled_from([0.1, 0.5, 1, 3]),
+    st.sampled_from([0, 0.25, 0.4, 1, 2]),
+    st.sampled_from([0, GIB, 3 * GIB]),
 )
 
 
@@ -132,8 +159,10 @@ def test_slots_never_exceed_the_machine(steps: list[tuple[bool, JobResources]]) 
             slots.give(held.pop(0))
         assert sum(slot.cpus for slot in held) <= capacity.cpus + 1e-9
         assert sum(slot.memory for slot in held) <= capacity.memory
-        used = [gpu for slot in held for gpu in slot.gpus]
-        assert len(used) == len(set(used)) and set(used) <= set(capacity.gpus)
+        used = Counter[str]()
+        for slot in held:
+            used.update(dict.fromkeys(slot.gpus, slot.part))
+        assert max(used.values(), default=0) <= 1000 and set(used) <= set(capacity.gpus)
     for slot in held:
         slots.give(slot)
     assert slots.take(JobResources(4, 3, 8 * GIB)) is not None

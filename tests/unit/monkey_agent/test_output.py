@@ -59,7 +59,7 @@ def test_a_log_that_is_a_pipe_or_a_link_holds_nobody_up(body: Body, tmp_path: Pa
             # What is between a look at the directory and the opening of a file.
             assert running._metrics._feed("pipe.jsonl", 100) == running._metrics._feed("x", 100) == 0
             running.log.note("lost")
-            outcome = await asyncio.wait_for(running.wait(), 10)
+            outcome = await asyncio.wait_for(running.wait(), 60)
             assert (outcome.ending, outcome.exit_code, outcome.log_tail) == (AttemptEnd.FAILED, 3, [])
             assert await body.stored(running, "log/") == {}
             assert secret.read_text() == "not the job's"

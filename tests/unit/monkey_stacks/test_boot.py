@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError
+from monkey.fleet.boot_failures import BootFailure
 from monkey_stacks.boot import MAX_USERDATA_BYTES, MachineSettings, write_user_data
 from monkey_stacks.boot.remote.boot_report import LINES, mask_line, read_tails
 from monkey_stacks.boot.remote.dead_man_switch import AgentSeen, EndReason, judge_end
@@ -79,7 +80,7 @@ def test_what_is_too_long_is_refused() -> None:
         # Somebody is to come in its place.
         (dataclasses.replace(LIVES, state="inactive", left=True, goodbye="spot notice"), ("spot notice", False, False)),
         (dataclasses.replace(LIVES, state="deactivating", goodbye="spot notice"), None),
-        (dataclasses.replace(LIVES, state="failed"), ("does not start", True, True)),
+        (dataclasses.replace(LIVES, state="failed"), ("the agent failed", True, True)),
     ],
 )
 def test_a_machine_ends_when_it_is_of_no_use(seen: AgentSeen, end: tuple[str, bool, bool] | None) -> None:
@@ -88,6 +89,8 @@ def test_a_machine_ends_when_it_is_of_no_use(seen: AgentSeen, end: tuple[str, bo
         assert found is None
     else:
         assert isinstance(found, EndReason) and end[0] in found.why and (found.shrinks, found.failed) == end[1:]
+        began = seen.heard is not None and seen.heard <= seen.now and seen.state != "failed"
+        assert not found.failed or BootFailure("", "", found.why, 0.0).lasting is not began, "the next one may, too"
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,22 @@ def test_adopted_results_can_be_given_up() -> None:
         compute_plan([want(JOBS)], ObservedProject(), ["nothing", "code"])
 
 
+def test_job_that_failed_before_adopts_nothing_by_keep_stale_and_runs_not_when_its_result_is_given_up() -> None:
+    ids, old = table(JOBS, CODE).ids, seen(JOBS, succeeded=range(6))
+    sweep = planned(want(JOBS, CODE), old, "code", finished=old.succeeded, failed={"digits": {ids[0]}})
+    assert list(sweep.jobs.failed) == [0] and sweep.adopted.keys() == {*ids[1:]} and len(sweep.jobs.removed) == 1
+    adopted = dict(zip(ids, table(JOBS).ids, strict=True))
+    applied = seen(JOBS, CODE, succeeded=range(6), adopted=adopted)
+    given_up = planned(
+        *(want(JOBS, CODE), applied, "nothing"),
+        finished=set(adopted.values()),
+        adoptions=adopted,
+        failed={"digits": {*ids}},
+    )
+    assert counts(given_up) == (0, 0, 0, 0) and len(given_up.jobs.failed) == 6
+    assert given_up.revises and given_up.dropped == {*ids} and not given_up.adopted
+
+
 def test_what_a_spec_still_declares_is_adopted_again() -> None:
     ids, old_ids = table(JOBS, CODE).ids, table(JOBS).ids
     adopted = dict(zip(ids, old_ids, strict=True))

@@ -13,6 +13,7 @@ from monkey.plan.change import FleetPlan, Plan
 from monkey.plan.compute_plan import compute_plan
 from monkey.plan.jobs.job_changes import StaleReason
 from monkey.plan.observed import ObservedProject
+from monkey.plan.work import find_remaining_work
 from monkey.spec.job.recipe import JobResources, SweepSettings
 from tests.unit.plan.making import RECIPE, grid, seen, table, want
 from tests.unit.plan.planning import CODE, DONE, EDITED, JOBS, counts, planned, why
@@ -128,6 +129,19 @@ def test_a_job_finished_in_another_sweep_is_kept_and_says_where() -> None:
     sweep = compute_plan([want(JOBS)], ObservedProject({"other": other}, finished)).sweeps[0]
     assert counts(sweep) == (4, 0, 2, 0)
     assert sweep.jobs.elsewhere == {"other": 2} and sweep.jobs.kept_states == {"succeeded": 2}
+
+
+def test_a_job_that_failed_before_is_no_work_though_the_sweep_is_revised_for_it() -> None:
+    more, failed = grid(lr=[0.01, 0.1, 0.3], seed=range(3)), {"digits": set(table([{"lr": 0.3, "seed": 0}]).ids)}
+    world = ObservedProject({"digits": seen(JOBS, failed=[0])}, failed=failed)
+    sweep = compute_plan([want([*JOBS, more[6]])], world).sweeps[0]
+    assert list(sweep.jobs.failed) == [6] and sweep.jobs.failed_in == {"": 1} and sweep.revises
+    assert sweep.jobs.lots == {"new": 0, "stale": 0, "kept": 6, "failed before": 1, "removed": 0}
+    plan = compute_plan([want(more)], world)
+    assert counts(plan.sweeps[0]) == (2, 0, 6, 0) and plan.sweeps[0].jobs.unfinished == plan.fleets[0].jobs == 7
+    assert find_remaining_work(plan.sweeps[0]).count == len(list(find_remaining_work(plan.sweeps[0]).jobs())) == 7
+    finished = replace(world, finished=failed["digits"])
+    assert not compute_plan([want(more)], finished).sweeps[0].jobs.failed, "one that has succeeded since is kept"
 
 
 def test_jobs_finished_in_several_sweeps_are_counted_once() -> None:

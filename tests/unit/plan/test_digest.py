@@ -55,6 +55,7 @@ def test_a_plan_of_another_project_has_another_digest_also_one_that_changes_noth
         with_sweep(failed=frozenset(OLD.applied.table.ids[5:])),
         with_sweep(unmarked=("local",)),
         replace(WORLD, sweeps={"digits": OLD, "other": seen(JOBS, head=3)}),
+        replace(WORLD, failed={"digits": set(compute_plan([want(MORE)], WORLD).sweeps[0].desired.table.ids)}),
         replace(WORLD, at=1e9, agents={}, store="another", code=frozenset()),
         replace(WORLD, finished=frozenset(compute_plan([want(MORE)], WORLD).sweeps[0].desired.table.ids)),
     ],

@@ -46,6 +46,16 @@ def test_jobs_of_a_sweep_that_is_held_are_none() -> None:
     assert fleet([want(JOBS[:4])], other=seen(JOBS, paused=True)).jobs == 4
 
 
+def test_jobs_are_counted_by_their_image_too_and_a_strangers_not_at_all() -> None:
+    digest = f"sha256:{'a' * 64}"
+    inside = replace(RECIPE, image=digest), SweepSettings(image="ghcr.io/lab/train:1")
+    desired = [want(JOBS[:4], name="a"), want(JOBS, inside[0], name="b", settings=inside[1])]
+    plain = (JobResources(), 4)
+    assert fleet(desired).images == {"": (plain,), f"ghcr.io/lab/train@{digest}": ((JobResources(), len(JOBS)),)}
+    part = fleet(desired[:1], other=replace(seen(JOBS), foreign=True))
+    assert (part.jobs, part.images) == (4, {"": (plain,)}), "their image would become a pod with our credentials"
+
+
 def test_when_sweeps_expire_that_are_through_is_told_apart() -> None:
     everything = range(len(JOBS))
     others = {

@@ -11,8 +11,8 @@ from monkey.errors import CorruptObject
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.heartbeat import HeartbeatWriter, decode_beat
 from monkey.protocol.journal import Journal, JournalBlock, JournalRecord, make_record
+from monkey.protocol.journal_index import JournalIndex
 from monkey.protocol.layout import Keys
-from monkey.protocol.observer import JournalIndex
 from monkey.store.memory import MemoryStore
 
 KEYS = Keys("p")

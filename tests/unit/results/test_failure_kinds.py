@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from monkey.results.failure_kinds import normalize_failure
+from monkey.spec.job.recipe import LOG_ELSEWHERE
 
 SAME = [
     ("RuntimeError: loss 0.31 at step 12", "RuntimeError: loss 1e-05 at step 9000"),
@@ -14,6 +15,7 @@ SAME = [
     ("see https://errors.example/3?a=b", "see https://errors.example/4"),
     ("shapes (3, 4) and (4,)", "shapes (30,) and (1, 2, 3)"),
     ("checkpoint 2f9be3c41d0a missing", "checkpoint 0a9be3c41d0b missing"),
+    ("could not pull x: unknown", f"could not pull x: unknown ({LOG_ELSEWHERE} {'a' * 16})"),
 ]
 OTHER = [
     ("KeyError: 'lr'", "KeyError: 'momentum'"),

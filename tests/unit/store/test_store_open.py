@@ -81,7 +81,7 @@ def test_begin_makes_a_store_once(tmp_path: Path, run: Run) -> None:
     place = tmp_path / "deep" / "down"
     run(run(open_store(f"file://{place}", begin=True)).close())
     said = json.loads((place / "format").read_bytes())
-    assert (said["format"], len(said["id"])) == (1, 16)
+    assert (said["format"], len(said["id"])) == (2, 16)
     assert said["written_by"]
     store = run(open_store(str(place), begin=True))
     assert store.url == str(place)
@@ -127,9 +127,9 @@ def test_memory_is_begun_and_shared_by_name(run: Run) -> None:
 
 def test_a_newer_store_is_not_touched(root: Path, run: Run) -> None:
     root.mkdir()
-    (root / "format").write_text('{"format": 2, "id": "x", "written_by": "9.0"}')
+    (root / "format").write_text('{"format": 3, "id": "x", "written_by": "9.0"}')
     for begin in (False, True):
-        with pytest.raises(StoreFormat, match=r"layout 2 \(written by monkey 9\.0\)") as caught:
+        with pytest.raises(StoreFormat, match=r"layout 3 \(written by monkey 9\.0\)") as caught:
             run(open_store(str(root), begin=begin))
         assert "newer monkey" in (caught.value.hint or "")
     assert os.listdir(root) == ["format"]  # noqa: PTH208

@@ -51,7 +51,18 @@ def format_curves(curves: Sequence[CurveLine], to: Terminal) -> list[str]:
     many = len({one.chosen.job for one in curves}) > 1
     rows = [[*(_start(one) if many else ()), one.metric, one.first, one.last, one.points] for one in curves]
     heads = [*(["JOB", "PARAMETERS"] if many else []), "METRIC", "FIRST", "LAST", "POINTS"]
-    return add_sparklines(heads, rows, [one.shown for one in curves], to)
+    shown = [one.shown for one in curves]
+    lines = add_sparklines(heads, rows, shown, to)
+    if to.width is not None and any(shown) and _leave_room(heads, rows, to) < _NARROWEST:
+        needed = to.width - _leave_room(heads, rows, to) + _NARROWEST
+        lines.append(f"Curves do not fit: widen the terminal to {needed} columns, or run `monkey metrics JOB`.")
+    return lines
+
+
+def _leave_room(heads: Sequence[str], rows: Sequence[Sequence[Any]], to: Terminal) -> int:
+    """Return the columns that a table leaves of a terminal's width for sparklines; negative where it is too wide."""
+    used = max(map(measure_width, lay_out_table(heads, rows, Terminal())), default=0)
+    return _WIDEST if to.width is None else min(to.width - used - 2, _WIDEST)
 
 
 def _start(one: CurveLine) -> list[str]:
@@ -68,8 +79,7 @@ def add_sparklines(
     lines = lay_out_table(heads, rows, to)
     if not any(curves):
         return lines
-    used = max(map(measure_width, lay_out_table(heads, rows, Terminal())), default=0)
-    width = _WIDEST if to.width is None else min(to.width - used - 2, _WIDEST)
+    width = _leave_room(heads, rows, to)
     if width < _NARROWEST:
         return lines
     drawn = [draw_sparkline(values, width, to) for values in curves]

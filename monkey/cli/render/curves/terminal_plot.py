@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from monkey.cli.terminal.text import Terminal, flatten_text, lay_out_table
+from monkey.cli.terminal.text import Terminal, flatten_text, lay_out_table, measure_width
 from monkey.errors import MonkeyError
 from monkey.metrics.summary import is_finite
 from monkey.origin import hint_install
@@ -66,22 +66,28 @@ def _import_plotext() -> Any:
 
 
 def draw_heat(plot: ParallelPlot, to: Terminal) -> list[str]:
-    """Return the heat map of a plot as lines."""
+    """Return the heat map of a plot as lines; its cells are as wide as the terminal has room for."""
     shades = _PLAIN_SHADES if to.ascii else _SHADES
-    cells = []
-    before = ""
-    for row in tabulate_heat(plot):
-        bar = "".join(_shade(share, shades) * _CELL for share in row.shares)
-        mean = row.mean if is_finite(row.mean) else None
-        cells.append([row.name if row.name != before else "", row.value, row.jobs, mean, f"|{bar}|"])
-        before = row.name
     order = "BEST TO WORST" if plot.ranks else "LEAST TO GREATEST"
+    heads = ["PARAMETER", "VALUE", "JOBS", f"MEAN {plot.metric}", order]
+    cell, rows = _CELL, _fill_heat(plot, shades, _CELL)
+    while cell > 1 and to.width and max(map(measure_width, lay_out_table(heads, rows, Terminal()))) > to.width:
+        cell -= 1
+        rows = _fill_heat(plot, shades, cell)
     amounts = ("any", "25 %", "50 %", "75 %")
     legend = ", ".join(f"{_CELL * shade} {text}" for shade, text in zip(shades[1:], amounts, strict=True))
-    return [
-        *lay_out_table(["PARAMETER", "VALUE", "JOBS", f"MEAN {plot.metric}", order], cells, to),
-        f"Shares of a row's jobs, from: {legend}",
-    ]
+    return [*lay_out_table(heads, rows, to), f"Shares of a row's jobs, from: {legend}"]
+
+
+def _fill_heat(plot: ParallelPlot, shades: str, cell: int) -> list[list[Any]]:
+    rows: list[list[Any]] = []
+    before = ""
+    for row in tabulate_heat(plot):
+        bar = "".join(_shade(share, shades) * cell for share in row.shares)
+        mean = row.mean if is_finite(row.mean) else None
+        rows.append([row.name if row.name != before else "", row.value, row.jobs, mean, f"|{bar}|"])
+        before = row.name
+    return rows
 
 
 def _shade(share: float, shades: str) -> str:

@@ -8,7 +8,7 @@ import stat
 
 import asyncssh
 
-from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreUnavailable
+from monkey.errors import StoreError, StoreForbidden, StoreMissing, StoreRefused, StoreUnavailable
 from monkey.store.keys import shorten_key
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.connect import HostHop
@@ -113,7 +113,7 @@ async def explain_failure(
     """
     what = f"the store {shorten_key(url)}" + (f", key {shorten_key(key)!r}" if key else "")
     if exc.code == sftp_protocol.DENIED:
-        return StoreRefused(f"{what}: permission denied", hint="give the user there rights to read and write")
+        return StoreForbidden(f"{what}: permission denied", hint="give the user there rights to read and write")
     if exc.code == sftp_protocol.BAD_MESSAGE:
         return StoreRefused(f"{what}: the name is too long, or none that the file system there can hold")
     if exc.code == sftp_protocol.UNSUPPORTED:
@@ -138,7 +138,7 @@ async def _look(exc: SftpStatusError, calls: SftpRequests, what: str, root: byte
             return StoreRefused(f"{what}: a part of the key is an object, not a directory")
     free = await calls.free(root)
     if free is not None and free.read_only:
-        return StoreRefused(f"{what}: the file system is read-only", hint="mount it for writing")
+        return StoreForbidden(f"{what}: the file system is read-only", hint="mount it for writing")
     if exc.full or (free is not None and free.none):
         return StoreRefused(f"{what}: no space left on the device", hint="free some space there")
     if exc.code == sftp_protocol.NO_SUCH_FILE:

@@ -9,7 +9,7 @@ from typing import cast
 
 import asyncssh
 
-from monkey.errors import StoreError, StoreRefused
+from monkey.errors import StoreError, StoreForbidden, StoreRefused
 from monkey.store.sftp.wire.connect import ConnectTimeouts, SftpConnector
 from monkey.store.sftp.wire.errors import NO_CONNECTION, make_connection_error, make_lost_error
 from monkey.store.sftp.wire.sftp_protocol import SftpConnectionLost, SftpStatusError
@@ -17,6 +17,8 @@ from monkey.store.sftp.wire.sftp_requests import SftpRequests
 
 #: What the server must offer.
 _NEEDED = (b"posix-rename",)
+#: What OpenSSH's server offers even if it only lets one read (`-R`).
+_HARMLESS = b"statvfs"
 
 _QUICKACK = getattr(socket, "TCP_QUICKACK", 0)
 
@@ -81,8 +83,12 @@ class SftpConnection:
         self.main = await self._open()
         for extension in _NEEDED:
             if not self.main.knows(extension):
+                lacks = f"it has no {extension.decode()}@openssh.com"
+                if self.main.knows(_HARMLESS):
+                    hint = "have it run without -R in sshd_config, or use OpenSSH's own sftp-server"
+                    raise StoreForbidden(f"the SFTP server lets nothing be written: {lacks}", hint=hint)
                 raise StoreRefused(
-                    f"the SFTP server has no {extension.decode()}@openssh.com", hint="use OpenSSH's own sftp-server"
+                    f"the SFTP server cannot hold a store: {lacks}", hint="use OpenSSH's own sftp-server"
                 )
 
     async def _open(self) -> SftpRequests:
@@ -179,6 +185,6 @@ async def _begin(link: SftpConnection, dialer: SftpConnector, url: str) -> None:
             hint="is its sftp-server installed? ('Subsystem sftp internal-sftp' in its sshd_config needs none)",
         ) from exc
     except StoreRefused as exc:
-        raise StoreRefused(f"the store {url}: {exc.message}", hint=exc.hint) from exc
+        raise type(exc)(f"the store {url}: {exc.message}", hint=exc.hint) from exc
     except NO_CONNECTION as exc:
         raise make_connection_error(exc, url, dialer.way) from exc

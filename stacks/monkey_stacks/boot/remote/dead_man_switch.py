@@ -54,7 +54,7 @@ def judge_end(seen: AgentSeen, settings: Mapping[str, Any]) -> EndReason | None:
     if seen.state == "inactive" and seen.left:
         return EndReason("the agent has left, for there is nothing to do")
     if seen.state == "failed":
-        return EndReason("the agent does not start", failed=True)
+        return EndReason("the agent failed", failed=True)
     if seen.heard is None or seen.heard > seen.now:  # or of an earlier boot
         patience = settings["boot_patience"]
         late = seen.now - seen.began > patience

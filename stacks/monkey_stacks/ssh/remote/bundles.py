@@ -7,7 +7,7 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from monkey_stacks.bundle.unpack import WrongBundle, unpack_bundle
 from monkey_stacks.ssh.remote.paths import FleetDirectory, clear_tree, is_unheard, make_directory, remove_empty
@@ -16,7 +16,17 @@ from monkey_stacks.ssh.remote.paths import FleetDirectory, clear_tree, is_unhear
 IDLE = 600
 
 
-def install_bundle(place: FleetDirectory, sha256: str, stream: IO[bytes]) -> None:
+class BundlePlace(Protocol):
+    """A directory that has bundles."""
+
+    workdir: Path
+    bundles: Path
+
+    def bundle(self, sha256: str) -> Path:
+        """Return the path of a bundle, whether it exists or not."""
+
+
+def install_bundle(place: BundlePlace, sha256: str, stream: IO[bytes]) -> None:
     """Unpack a gzipped tar whose unpacked bytes have that hash; what is there already stays.
 
     Where no caller waits for it any more nothing is left. Raises WrongBundle, OSError.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,9 @@ from monkey_stacks.ssh.remote.paths import FleetDirectory, find_workdir, name_ho
 PROGRAM_SECONDS = 20
 #: Programs that run crontabs, as the kernel names processes.
 CRONS = ("cron", "crond", "fcron", "busybox", "systemd-cron")
+
+#: In the command line of an agent: its bundle, or its module.
+_AGENT = re.compile(rb"/bundles/[0-9a-f]{64}|\0monkey_agent\.command_line\0")
 
 
 def collect_facts(said: str) -> dict[str, Any]:
@@ -46,15 +50,46 @@ def collect_facts(said: str) -> dict[str, Any]:
         "ends_at_logout": not lingers and may_kill_at_logout(),
         "cron": may_use_crontab() and is_cron_running(),
         "gpus": list(list_gpus()),
+        "groups": list_memory_groups(),
+        "others": list_other_users(),
     }
+
+
+def list_memory_groups() -> list[int]:
+    """Return the versions of control groups by which an agent of ours could limit memory.
+
+    Those of version 2 are an agent's only if the user's systemd keeps it.
+    """
+    uid, groups = os.getuid(), Path("/sys/fs/cgroup")
+    found = [1] if uid == 0 and os.access(groups / "memory/cgroup.procs", os.W_OK) else []
+    for root in (groups, groups / "unified"):
+        controllers = root / f"user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
+        with contextlib.suppress(OSError):
+            found += [2] if "memory" in controllers.read_text().split() else []
+    return found
+
+
+def list_other_users() -> list[str]:
+    """Return the other users with agents on this host, as far as we may see their processes."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            uid = process.stat().st_uid
+            if uid != os.getuid() and _AGENT.search((process / "cmdline").read_bytes()):
+                found.add(uid)
+    return sorted(map(_name_user, found))
 
 
 def read_user_name() -> str:
     """Return our user's name; the number of a user without a name."""
+    return _name_user(os.getuid())
+
+
+def _name_user(uid: int) -> str:
     try:
-        return pwd.getpwuid(os.getuid()).pw_name
+        return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return str(os.getuid())
+        return str(uid)
 
 
 def read_libc() -> str:

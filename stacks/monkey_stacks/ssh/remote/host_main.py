@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from monkey.fleet.container_runtime import find_runtime
 from monkey_stacks.bundle import unpack
-from monkey_stacks.ssh.remote import agents, authorized_keys, bundles, host_setup
+from monkey_stacks.ssh.remote import agents, authorized_keys, bundles, host_inventory, host_setup
 from monkey_stacks.ssh.remote.paths import DirectoryBusy, FleetDirectory
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -28,8 +29,21 @@ def _place(asked: dict[str, Any]) -> FleetDirectory:
     return FleetDirectory(asked["workdir"], asked["fleet"])
 
 
+def _explain_missing_runtime(named: str | None) -> str:
+    """Return why an agent of ours could run no image here, by the runtime that is `named` or by any; "" if it could."""
+    try:
+        find_runtime(os.environ, named)
+    except LookupError as exc:
+        return str(exc)
+    return ""
+
+
 OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "observe": lambda asked: host_setup.observe_fleet(_place(asked), asked["workdir"], asked["store"]),
+    "observe": lambda asked: {
+        **host_setup.observe_fleet(_place(asked), asked["workdir"], asked["store"]),
+        "lacks_runtime": _explain_missing_runtime(asked["runtime"]) if asked["images"] else "",
+    },
+    "describe": lambda asked: host_inventory.describe_host(_place(asked), asked["workdir"], asked["store"]),
     "inventory": lambda asked: host_setup.list_fleets(_place(asked)),
     "install": lambda asked: bundles.install_bundle(_place(asked), asked["sha256"], sys.stdin.buffer),
     "prepare": lambda asked: host_setup.prepare_store_access(_place(asked), asked),

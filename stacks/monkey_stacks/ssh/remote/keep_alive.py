@@ -40,7 +40,8 @@ RestartPreventExitStatus={unfit}
 RestartSec=5
 KillMode=mixed
 TimeoutStopSec={stop}
-# A job that takes too much memory is ended by the kernel; the agent tells of it.
+# A job that takes too much memory is ended by the kernel, in a control group of its own; the agent tells of it.
+Delegate=memory
 OOMPolicy=continue
 
 [Install]

@@ -16,7 +16,7 @@ from monkey.cli.render.machine_usage import format_departed_telemetry, format_te
 from monkey.errors import FleetError
 from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot
 from monkey.spec.project.project import load_project
-from tests.unit.apply.small_project import StillFleet, StillRentedFleet
+from tests.unit.apply.small_project import SPEC, StillFleet, StillRentedFleet
 
 
 def agent(name: str, *, alive: bool = True, boot: int = 1, left: bool = False, **vitals: Any) -> AgentView:
@@ -141,10 +141,52 @@ def test_without_a_store_that_opens_providers_are_asked_all_the_same(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "half")
     cloud = "{type: aws, region: eu-central-1, instance_type: m5.large}"
     (tmp_path / "monkey.yaml").write_text(f"store: s3://bucket\nproviders:\n  cloud: {cloud}\n")
+    (tmp_path / "specs").mkdir()
+    chosen = "provider: {name: cloud, instance_type: g5.4xlarge}\nexpires: 12h\n"
+    (tmp_path / "specs" / "small.yaml").write_text(SPEC + chosen)
 
     async def checks() -> list[DoctorCheck]:
         return [check async for check in check_project(load_project(tmp_path))]
 
-    wrong = {check.about: check for check in asyncio.run(checks()) if check.wrong}
+    found = asyncio.run(checks())
+    asked = [check.text.split(":")[0] for check in found if check.about == "providers"]
+    assert asked == ["provider 'cloud'", "provider 'cloud..g5.4xlarge'"], "what a spec chooses is asked for, too"
+    wrong = {check.about: check for check in reversed(found) if check.wrong}
     assert "found AWS_ACCESS_KEY_ID without" in wrong["store"].text
     assert wrong["providers"].text.startswith("provider 'cloud': there are no credentials for AWS here")
+
+
+def test_hosts_are_asked_for_a_runtime_and_this_machine_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runtime here answers only once the event loop has let it."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    os.mkfifo(gate := tmp_path / "gate")
+    (tmp_path / "podman").write_text(f"#!/bin/sh\n: < {gate}\n")
+    (tmp_path / "podman").chmod(0o755)
+    (tmp_path / "config").write_text("Host nowhere\n  HostName 127.0.0.1\n  Port 1\n")
+    monkeypatch.setenv("MONKEY_SSH_CONFIG", str(tmp_path / "config"))
+    providers = "{local: {runtime: podman}, lab: {type: ssh, hosts: [nowhere], runtime: docker}}"
+    (tmp_path / "monkey.yaml").write_text(f"providers: {providers}\n")
+
+    async def open_gate() -> None:
+        while True:
+            try:
+                os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
+                return
+            except OSError:  # nobody reads yet
+                await asyncio.sleep(0.01)
+
+    async def images() -> list[DoctorCheck]:
+        return [check async for check in check_project(load_project(tmp_path)) if check.about == "images"]
+
+    async def both() -> list[DoctorCheck]:
+        opening = asyncio.create_task(open_gate())
+        found = await images()
+        assert opening.done() and await opening is None
+        return found
+
+    here, lab, away = asyncio.run(both())
+    assert (here.text, here.wrong) == ("local runs images by podman", False)
+    assert lab.text == "lab runs images by docker, as `runtime:` says" and not lab.wrong
+    assert away.wrong and "nowhere refuses connections" in away.text and away.hint

@@ -14,6 +14,9 @@ from monkey.apply.planning import make_plan
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.errors import NotFound
 from monkey.protocol.entries import ClaimEnd
+from monkey.protocol.record.end_files import EndFiles
+from monkey.web.live_store import LiveStore
+from monkey.web.log_parts import read_log_part
 from tests.unit.apply.small_project import SPEC, Pen, apply, opened, write_project
 
 
@@ -51,6 +54,33 @@ def test_follow_goes_on_through_attempts_to_the_end(root: Path) -> None:
             got = b"".join([data async for _, data in LogFollower(world, "small", [job], sleep).chunks(follow=True)])
             assert got.endswith(b"three \xff\x00four")
             assert got in (b"one two three \xff\x00four", b"three \xff\x00four")
+
+    asyncio.run(main())
+
+
+def test_a_log_that_is_in_an_end_comes_once_and_whole(root: Path) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            job = (await apply(world)).wanted[0].desired.table.ids[0]
+            pen, got = Pen(world), bytearray()
+            k = await pen.begin(job)
+            await pen.write(job, k, b"one\n")
+
+            async def sleep(seconds: float) -> None:
+                if got and pen.logs[job].head == k:
+                    await pen.end(job, files=EndFiles(log=b"one\ntwo\n").to_json())
+                await asyncio.sleep(0.001)
+
+            async for _, data in LogFollower(world, "small", [job], sleep).chunks(follow=True):
+                got += data
+            assert got == b"one\ntwo\n"
+            again = LogFollower(world, "small", [job], sleep, k).chunks(follow=False)
+            assert [data async for _, data in again] == [b"one\ntwo\n"]
+            live = LiveStore(world)
+            await live.refresh()
+            view, _ = await live.find_sweep("small")
+            for at, data in ((0, b"one\ntwo\n"), (4, b"two\n"), (99, b"")):
+                assert (await read_log_part(live, view, job, 0, at)).data == data
 
     asyncio.run(main())
 
@@ -135,6 +165,10 @@ def test_names_and_beginnings_of_ids(root: Path) -> None:
             assert find_sweep_or_job(snapshot, "small").job is None
             assert find_sweep_or_job(snapshot, jobs[1]).job == jobs[1]
             assert find_sweep_or_job(snapshot, jobs[1][:10]).job == jobs[1]
+            assert find_sweep_or_job(snapshot, f"small/{jobs[1]}").job == jobs[1]
+            for wrong in (f"none/{jobs[1]}", "small/0000000000000000", "small/"):
+                with pytest.raises(NotFound):
+                    find_sweep_or_job(snapshot, wrong)
             with pytest.raises(NotFound, match="there is no sweep or job 'smalll'") as caught:
                 find_sweep_or_job(snapshot, "smalll")
             assert caught.value.hint == "did you mean 'small'?"

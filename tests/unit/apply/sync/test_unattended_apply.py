@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from pathlib import Path
 
 import pytest
 
 from monkey.apply.orders import cancel_sweep
+from monkey.apply.planning import make_plan
 from monkey.apply.sync.unattended_apply import HeldSweep, UnattendedLimits, UnattendedResult, apply_unattended
+from monkey.apply.world.world import World
+from monkey.cli.commands.apply import ApplyOrder, _apply
 from monkey.errors import PlanError
 from monkey.plan.gone_sweeps import GoneSweep
 from monkey.protocol.sweeps.sweep_log import list_sweeps, read_sweep
 from tests.git_command import git
 from tests.unit.apply.paper import renting, write_rented
-from tests.unit.apply.small_project import SPEC, apply, opened, write_project
+from tests.unit.apply.small_project import SPEC, Pen, apply, opened, write_project
 
 
 def keep(what: str, done: str) -> None:
@@ -38,6 +42,57 @@ def test_machines_are_rented_within_a_limit_and_never_without(tmp_path: Path) ->
         asyncio.run(main())
     write_rented(tmp_path, more=", max_cost: 100")
     assert asyncio.run(main()) == (UnattendedResult(), 3)
+
+
+LACK = "small: its image cannot be run: this machine has none of podman, docker"
+
+
+async def leave_machine(world: World, name: str, unfit: list[str]) -> None:
+    """Have an agent come to the fleet, and leave it; `unfit`: the sweeps of which it could run no job."""
+    pen = Pen(world, f"cloud/{name}/1")
+    number = (await read_sweep(world.at, world.keys, world.signers, "small")).revision_at
+    pen.heart.vitals = lambda: {"alert": LACK, "unfit": unfit, "unfit_revisions": dict.fromkeys(unfit, number)}
+    await pen.heart.beat()
+    await pen.heart.beat(left=True)
+
+
+def test_machines_that_could_run_nothing_are_not_rented_again_and_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_rented(tmp_path, more=", max_cost: 100")
+
+    async def main() -> None:
+        async with renting(tmp_path) as (world, fleet):
+            assert await apply_unattended(world, keep) == UnattendedResult()
+            await leave_machine(world, "i-1", [])
+            await leave_machine(world, "i-2", ["small"])
+
+            def empty() -> None:
+                fleet.file.write_text(json.dumps({**fleet.rented(), "machines": 0}))  # as idle machines leave it
+
+            empty()
+            for _ in range(2):
+                held = (await apply_unattended(world, keep)).held
+                assert fleet.rented()["machines"] == 0 and [*held] == ["small"]
+                assert LACK in held["small"].why and not held["small"].decided
+            world.unattended = True  # as in CI
+            assert await _apply(world, ApplyOrder([], [], yes=True, detach=True)) == 1
+            assert fleet.rented()["machines"] == 0 and LACK in capsys.readouterr().err
+            world.unattended = False
+            assert (await make_plan(world, [])).plan.rented, "a person may"
+            other = tmp_path / "specs" / "other.yaml"
+            other.write_text((tmp_path / "specs" / "small.yaml").read_text().replace("small", "other"))
+            other.write_text(other.read_text().replace("[1, 2, 3]", "[7]"))
+            assert await apply_unattended(world, keep) == UnattendedResult(), "another sweep may fit"
+            assert fleet.rented()["machines"] == 4
+            await cancel_sweep(world, "other", "enough")
+            other.unlink()
+            empty()
+            assert [*(await apply_unattended(world, keep)).held] == ["small"]
+            write_rented(tmp_path, "10h", ", max_cost: 100")
+            assert not (await apply_unattended(world, keep)).held and fleet.rented()["machines"] == 3, "it was revised"
+
+    asyncio.run(main())
 
 
 def test_it_ends_between_sweeps(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from monkey.metrics.record_feed import MAX_METRICS
 from monkey.metrics.summary import MetricSummary
 from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.layout import Keys
+from monkey.protocol.record.end_files import EndFiles
 from monkey.store.memory import MemoryStore
 from tests.loops import Run
 
@@ -56,7 +58,7 @@ def test_any_order_in_which_files_grew_gives_a_record_that_is_right(files: list[
     assert compare_summary(recorded, fold(*files)) is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(FILES, st.sampled_from(["last", "min", "max", "count", "nonfinite"]))
 def test_any_other_number_is_wrong(files: list[Any], field: str) -> None:
     for name, entry in (recorded := fold(files[0])[0]).items():
@@ -116,6 +118,10 @@ def test_a_record_is_held_against_the_files_in_the_store(run: Run, tmp_path: Pat
         failed = EndEntry(ClaimEnd.FAILED, "f/h/b", 1, reason="what it made could not be read: Input/output error")
         assert await check_record(failed, KEYS, JOB, reader) is None
         assert await check_record(silent, KEYS, "another", reader) is None
+        for taken, fault in ((data, None), (data[:-20], RecordFault("loss: count 2", "loss: count 1"))):
+            held = replace(end, files=EndFiles(metrics={"1.jsonl": taken}).to_json())
+            await store.put(f"{KEYS.job_log(JOB)}00000001", held.encode())
+            assert await check_record(held, KEYS, JOB, reader) == fault
 
     run(scenario())
     assert not list(tmp_path.iterdir()), "nothing that was brought stays"

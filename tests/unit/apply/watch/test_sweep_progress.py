@@ -9,18 +9,16 @@ from pathlib import Path
 import pytest
 
 from monkey.apply.orders import cancel_sweep, pause_sweep, resume_sweep, retry_jobs
-from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.watch.stuck_sweeps import BEATS
 from monkey.apply.watch.sweep_progress import SweepPace, SweepProgress, WaitOutcome, judge_counts
-from monkey.apply.watch.watch_loop import GIVE_UP_AFTER, SweepWatch
-from monkey.apply.world.world import World
 from monkey.errors import FleetError, MonkeyError, NotFound, StoreRefused
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot
 from monkey.protocol.sweeps.queue_markers import read_queue
 from monkey.protocol.sweeps.sweep_log import read_sweep
 from tests.bucket import FakeBucket, Refusal
-from tests.unit.apply.small_project import Pen, StillFleet, StillRentedFleet, apply, opened
+from tests.unit.apply.small_project import Pen, StillFleet, apply, opened
+from tests.unit.apply.watch.watch_steps import Steps, watch
 
 
 @pytest.mark.parametrize(
@@ -53,36 +51,6 @@ def test_pace_is_of_the_last_minute_and_begins_anew_after_a_retry() -> None:
     assert pace.rate is None
 
 
-class Steps:
-    """A clock for watches: each sleep passes at once, and lets the next thing happen."""
-
-    def __init__(self, *happen: object) -> None:
-        self.at, self.happen, self.slept = 0.0, list(happen), 0
-
-    def now(self) -> float:
-        return self.at
-
-    async def sleep(self, seconds: float) -> None:
-        self.at += seconds + 1
-        self.slept += 1
-        assert self.slept < 100, "the watch never ends"
-        if self.happen:
-            await self.happen.pop(0)()  # type: ignore[operator]  # coroutine functions
-
-
-def watch(world: World, steps: Steps, seen: list[tuple[StoreSnapshot | None, list[SweepProgress], str]]) -> SweepWatch:
-    return SweepWatch(
-        world.at,
-        world.keys,
-        world.reader(),
-        world.fleets,
-        ["small"],
-        lambda snapshot, progress, trouble: seen.append((snapshot, list(progress), trouble)),
-        now=steps.now,
-        sleep=steps.sleep,
-    )
-
-
 def test_watch_ends_with_the_last_job(root: Path) -> None:
     async def main() -> None:
         async with opened(root) as world:
@@ -105,35 +73,6 @@ def test_watch_ends_with_the_last_job(root: Path) -> None:
             assert [shown[0].unfinished for _, shown, _ in seen] == [3, 2, 1, 0]
             assert seen[2][1][0].eta is not None
             assert not await world.at.list(world.keys.watchers), "the watcher's marker goes with the watch"
-
-    asyncio.run(main())
-
-
-def test_agent_that_left_with_work_undone_is_started_again_and_at_last_given_up(root: Path) -> None:
-    async def main() -> None:
-        fleet = StillFleet(answers=[False])
-        async with opened(root, fleet) as world:
-            await apply(world)
-            fleet.count, fleet.asked = 0, []
-            with pytest.raises(FleetError, match=f"left {GIVE_UP_AFTER} times"):
-                await watch(world, Steps(), []).run()
-            assert fleet.asked == [1] * GIVE_UP_AFTER
-
-    asyncio.run(main())
-
-
-def test_agent_that_left_as_its_work_came_is_started_again_for_whoever_does_not_watch(root: Path) -> None:
-    async def main() -> None:
-        fleet = StillRentedFleet(answers=[False, True], booting=True)
-        async with opened(root, fleet) as world:
-            await apply(world)
-            fleet.count, fleet.asked = 0, []
-            await wait_for_agents(world.reader(), [fleet])
-            assert fleet.asked == [1] and fleet.answers == [True], "what boots is not waited for"
-            await cancel_sweep(world, "small", "enough")
-            fleet.answers = [False]
-            await wait_for_agents(world.reader(), [fleet])
-            assert fleet.asked == [1], "there is nothing to do"
 
     asyncio.run(main())
 

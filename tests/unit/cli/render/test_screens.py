@@ -6,6 +6,7 @@ import asyncio
 import io
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,16 @@ def test_last_plain_line_says_that_all_are_done_and_no_line_is_blank(tmp_path: P
         with LiveView(find_best, out) as live:
             live._say(None, [], "")
         assert out.getvalue() == ""
+
+    played(tmp_path, scene)
+
+
+def test_a_fleet_that_was_given_up_is_told_beside_the_agents(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        snapshot, progress = await looked(world)
+        hindered = replace(progress, trouble="the agent of 'lab' left 3 times")
+        assert draw_progress(snapshot, [hindered], {}, "", Terminal(80))[-1] == "! the agent of 'lab' left 3 times"
+        assert format_progress(snapshot, [hindered], {}, "")[-1] == "! the agent of 'lab' left 3 times"
 
     played(tmp_path, scene)
 

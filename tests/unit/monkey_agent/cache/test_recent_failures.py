@@ -96,6 +96,7 @@ async def main(place):
     running = await body.start(["sh", "-c", "cat /dev/zero > big; echo full; exit 1"], code=code)
     outcome = await running.wait()
     assert outcome.ending == "failed", outcome
+    print(outcome.reason)
     running.leave(recorded=True)
     filler = place / "disk" / "filler"
     try:
@@ -124,3 +125,5 @@ def test_a_full_disk_is_a_clear_failure(tmp_path: Path, require: Callable[[str],
     done = subprocess.run(command, input=FULL, capture_output=True, text=True, timeout=60, cwd=Path.cwd())
     assert done.returncode == 0, done.stderr
     assert "the disk of this machine is full" in done.stdout
+    reason = f"exit code 1, while the disk of this machine was full: {tmp_path}/disk/state/attempts (hint: make room"
+    assert done.stdout.startswith(reason)

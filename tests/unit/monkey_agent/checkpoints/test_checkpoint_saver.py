@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,33 @@ def test_a_job_that_is_stopped_goes_on_elsewhere_from_what_it_saved_last(tmp_pat
     run(scenario())
 
 
+#: Is in the middle of writing when it is halted for the first time, and finishes that as soon as it continues.
+WRITES_ON = """
+import os, pathlib, signal, time
+room = pathlib.Path(os.environ["MONKEY_CHECKPOINT_DIR"])
+new = (room / "new").open("w")
+def finish(*_):
+    new.write("one")
+    new.close()
+    (room / "new").replace(room / "state")
+signal.signal(signal.SIGCONT, finish)
+while True:
+    time.sleep(0.01)
+"""
+
+
+def test_a_job_that_is_stopped_in_the_middle_of_writing_may_finish_that_and_is_captured(body: Body, run: Run) -> None:
+    async def scenario() -> None:
+        running = await body.start([sys.executable, "-c", WRITES_ON], job=JOB, settings={"grace": 20})
+        await until(lambda: (Path(running._space.checkpoint) / "new").exists())
+        await running.stop("the agent leaves")
+        assert (await running.wait()).checkpoint == 1
+        assert b"one" in (await in_store(body)).values()
+        await body.runner.close()
+
+    run(scenario())
+
+
 def test_what_is_half_written_beside_it_keeps_no_last_copy_from_being_made(body: Body, run: Run) -> None:
     """As most jobs are when they are asked to end: in the middle of the next checkpoint."""
     script = 'cd "$MONKEY_CHECKPOINT_DIR"; echo whole > state; exec 3> state.tmp; echo half- >&3; exec sleep 1000'
@@ -101,6 +129,51 @@ def test_a_killed_agent_s_successor_relies_on_what_was_whole(tmp_path: Path, run
         await running.wait()
         assert await said(second, running) == "whole"
         await second.runner.close()
+
+    run(scenario())
+
+
+def test_a_killed_agent_s_successor_has_what_a_job_wrote_into_its_file_lately(tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        first = Body(tmp_path)
+        running = await first.start(STAY, job=JOB, parameters={"state": "one"})
+        await until(lambda: kept(first) == [f"{JOB}.1.1"])
+        file = Path(running._space.checkpoint) / "state"
+        for number, text in enumerate(("two", "three"), 2):
+            file.write_text(text)
+            copy = first.state / "checkpoints" / f"{JOB}.1.{number}" / "tree/state"
+            await until(lambda copy=copy, text=text: copy.exists() and copy.read_text() == text)
+        assert not await in_store(first), "a copy for the store is due in ten minutes"
+        await running.stop("enough")
+        await running.wait()
+        await first.runner.close()
+
+    run(scenario())
+
+
+#: Saves a checkpoint at its first attempt. At others it leaves that as it was, and may spoil what lies around it.
+SAVES_ONCE = 'if [ $MONKEY_ATTEMPT = 1 ]; then echo > "$MONKEY_CHECKPOINT_DIR/state"; else {}; fi; exit 1'
+
+
+@pytest.mark.parametrize("spoil", ["true", "echo other > ../restored", "rm ../restored; mkdir ../restored"])
+def test_a_successor_knows_what_its_predecessor_s_job_left_as_it_was(tmp_path: Path, run: Run, spoil: str) -> None:
+    """The history of a checkpoint has no part of an attempt that did not touch it, also if its agent was killed."""
+
+    async def scenario() -> None:
+        store, parts = MemoryStore(), []
+        job = ["sh", "-c", SAVES_ONCE.format(spoil)]
+        for k, since in ((1, 1), (2, 2), (3, 2), (4, 4)):  # the third finds what the second left, and runs nothing
+            body = Body(tmp_path, store)
+            running = await body.start(job, job=JOB, k=k, ours_since=since)
+            parts.append([part.k for part in running._checkpoint.history])
+            if k == 2:
+                await running.process.ended  # its agent is killed now, before it could record that
+                await body.runner._launcher.close()
+                continue
+            assert (await running.wait()).reason.startswith("exit code 1")
+            running.leave(recorded=True)
+            await body.runner.close()
+        assert parts == [[], [1], [1], [1] if spoil == "true" else [1, 3]]
 
     run(scenario())
 

@@ -138,7 +138,19 @@ def test_what_was_given_up_is_not_found_again(tmp_path: Path, ledger: Path, run:
     assert ledger.read_text() == "1\n3\n"
 
 
-@pytest.mark.parametrize("note", [b"", b"[1, 0", b"[1]", b"{}", b'"x"'])
+#: Notes that were cut short, and those with what no exit is.
+HALF = [b"", b"[1, 0", b"[1]", b"{}", b'"x"']
+FOREIGN = [
+    b'"abcd"',
+    b"[null, 0, 0.5, 1]",
+    b'[1, "0", 0.5, 1]',
+    b"[1, 0, [], 1]",
+    b"[1, 0, NaN, 1]",
+    b"[1, 0, 0.5, true]",
+]
+
+
+@pytest.mark.parametrize("note", [*HALF, *FOREIGN])
 def test_a_damaged_note_costs_an_execution_and_no_more(tmp_path: Path, ledger: Path, run: Run, note: bytes) -> None:
     async def scenario() -> None:
         life = lives(tmp_path)

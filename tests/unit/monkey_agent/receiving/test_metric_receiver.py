@@ -19,7 +19,7 @@ import pytest
 
 from monkey_agent.execution.workspace import Workspace, Workspaces
 from monkey_agent.receiving.metric_receiver import MetricReceiver
-from monkey_agent.receiving.metric_sockets import SOCKET_VARIABLE, UDP_VARIABLE, MetricSockets
+from monkey_agent.receiving.metric_sockets import SOCKET_VARIABLE, UDP_VARIABLE
 from monkey_agent.receiving.received_records import RECEIVED_FILE
 
 DOCS = Path(__file__).parents[4] / "docs/metrics.md"
@@ -225,20 +225,6 @@ def test_a_job_that_sends_nothing_has_no_process_and_no_file(play: Play) -> None
         assert room.receiver._process is None and not room.found()
 
     play(scene)
-
-
-def test_a_path_that_is_too_long_for_a_socket_gets_a_short_one(tmp_path: Path) -> None:
-    root = tmp_path / ("long" * 30)
-    root.mkdir()
-    sockets = MetricSockets(str(root))
-    path = Path(sockets.name_variables(str(root))[SOCKET_VARIABLE])
-    assert len(str(path)) < 104 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    sender.sendto(b"loss value=1", str(path))
-    sender.close()
-    assert sockets.is_used() and os.read(sockets.unix, 100) == b"loss value=1"
-    sockets.close()
-    assert not path.parent.exists()
 
 
 def test_a_full_disk_makes_no_sender_wait(require: Callable[[str], str], tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ async def look(agent: AgentDaemon) -> list[str]:
             await log.refresh(agent.store)  # as the claim that loses does
             if not agent.picker.settle(candidates, job, log):
                 found.append(job)
-    await agent._seal()
+    await agent.beats.seal()
     await agent.queue.tidy(set())
     return found
 

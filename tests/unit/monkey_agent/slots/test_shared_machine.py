@@ -40,6 +40,22 @@ def test_what_the_old_agent_holds_is_not_handed_out_twice(tmp_path: Path) -> Non
     home.close()
 
 
+def test_an_old_agent_s_gpus_are_shared_with_it(tmp_path: Path) -> None:
+    home = StateDirectory(tmp_path / "1")
+    old = SlotAllocator(MACHINE, directory=home.directory)
+    assert old.take(JobResources(0.1, 0.75)) and old.take(JobResources(0.1, 1))
+    new = SlotAllocator(MACHINE, neighbours=SharedMachine([home.directory]))
+    assert new.take(JobResources(0.1, 1)) is None and new.take(JobResources(0.1, 0.5)) is None
+    part = new.take(JobResources(0.1, 0.25))
+    assert part is not None and part.gpus == ("a",)
+    # As agents wrote before GPUs were shared.
+    (home.directory / "slots.json").write_text('{"slots": 1, "cpus": 1000, "memory": 0, "gpus": ["a"]}')
+    new = SlotAllocator(MACHINE, neighbours=SharedMachine([home.directory]))
+    part = new.take(JobResources(0.1, 0.25))
+    assert part is not None and part.gpus == ("b",)
+    home.close()
+
+
 def test_an_agent_that_is_dead_holds_nothing(tmp_path: Path) -> None:
     home = StateDirectory(tmp_path / "1")
     assert SlotAllocator(MACHINE, directory=home.directory).take(JobResources(4))
@@ -61,8 +77,8 @@ async def _meet_others() -> None:
         return frozenset(("a",))
 
     foreign, told = BusyGpus(ask), asyncio.Event()
-    foreign.on_answer = told.set
     slots = SlotAllocator(MACHINE, foreign=foreign)
+    slots.on_room = told.set
     assert slots.take(JobResources(1)), "a job without a GPU asks nobody"
     assert asked == 0
     assert slots.take(JobResources(1, 1)) is None and slots.take(JobResources(1, 1)) is None, "it is being asked"

@@ -43,7 +43,13 @@ def test_configuration_leaves_out_the_agent_s_code_and_signers() -> None:
 
 @pytest.mark.parametrize(
     ("cloud", "told"),
-    [({}, {"idle_timeout": 5.0}), ({}, {"max_slots": 2}), ({}, {"secrets": {"T": "ssm:/t"}}), ({"disk": 20}, {})],
+    [
+        ({}, {"idle_timeout": 5.0}),
+        ({}, {"max_slots": 2}),
+        ({}, {"secrets": {"T": "ssm:/t"}}),
+        ({"disk": 20}, {}),
+        ({}, {"lease": 300.0}),
+    ],
 )
 def test_configuration_has_what_monkey_yaml_says(cloud: dict[str, Any], told: dict[str, Any]) -> None:
     assert hash_configuration(replace(CLOUD, **cloud), replace(TOLD, **told)) != FLEET.configured

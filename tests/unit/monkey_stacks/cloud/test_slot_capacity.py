@@ -27,6 +27,8 @@ CPU = MachineType("c7i.large", 2, 4 * GIB)
         ((SMALL,), 9, ((JobResources(), 9),), None, 3),
         ((SMALL,), 9, ((JobResources(), 9),), 2, 5),
         ((SMALL,), 3, ((JobResources(gpus=1), 3),), None, 3),
+        ((SMALL,), 8, ((JobResources(cpus=0.1, gpus=0.25), 8),), None, 2),
+        ((LARGE,), 9, ((JobResources(gpus=0.4), 9),), None, 2),  # two on each of four, not ten in all
         ((SMALL,), 3, ((JobResources(memory=8 * GIB), 3),), None, 3),  # not two: the kernel has some of it
         ((SMALL, LARGE), 8, ((JobResources(gpus=1), 8),), None, 8),  # the smallest counts
         ((SMALL, LARGE), 8, ((JobResources(gpus=4), 8),), None, 8),  # of those that can
@@ -39,6 +41,15 @@ def test_machines_for(
     types: tuple[MachineType, ...], jobs: int, asked: Asked, max_slots: int | None, machines: int
 ) -> None:
     assert count_needed_machines(types, jobs, asked, max_slots) == machines
+
+
+def test_counted_resources_bound_the_jobs_of_a_machine() -> None:
+    one, many = JobResources(0.1, counted=(("tpu", 1),)), JobResources(0.1, counted=(("tpu", 4),))
+    has = (("tpu", 2),)
+    assert count_needed_machines([SMALL], 8, [(one, 8)], None, has) == 4
+    assert count_needed_machines([SMALL], 8, [(one, 8)], 1, has) == 8
+    assert count_needed_machines([SMALL], 9, [(many, 8), (one, 1)], None, has) == 1, "others run the larger ones"
+    assert count_needed_machines([SMALL], 8, [(many, 8)], None, has) == 0
 
 
 def test_shortage_is_what_no_type_has() -> None:

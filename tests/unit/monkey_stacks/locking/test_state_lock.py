@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from monkey.errors import FleetError, StoreUnavailable
-from monkey.protocol.heartbeat import BEAT, OWN, TAKE
+from monkey.protocol.liveness.lease import compute_beat_pause, compute_fence
+from monkey.spec.job.lease_length import LEASE
 from monkey.store.memory import MemoryState, MemoryStore
 from monkey.store.open import open_store
 from monkey_stacks.locking.local_lock import MARK, LockDirectory
@@ -116,7 +117,7 @@ def test_a_dead_one_on_another_machine_is_taken_over_when_its_beats_stand_still(
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "there"))
         second = StateLock(MemoryStore(state), KEYS, clock=clock)
         waiting = asyncio.ensure_future(second.acquire(said.append))
-        await clock.sleep(2 * TAKE)
+        await clock.sleep(2 * LEASE)
         assert first.valid(), "a living one lost its lock"
         assert not waiting.done()
         assert first._beating is not None
@@ -124,7 +125,7 @@ def test_a_dead_one_on_another_machine_is_taken_over_when_its_beats_stand_still(
         began = clock.now()
         assert await waiting
         assert not first.valid(), "both hold it"
-        assert clock.now() - began < 2 * TAKE
+        assert clock.now() - began < 2 * LEASE
         assert "who changes the machines of lab now" in said[0]
         await second.release()
         await first.release()
@@ -137,17 +138,17 @@ def test_who_is_out_of_touch_holds_nothing_before_another_may_take_it() -> None:
         store, deadlines, clock = Away(), list[float](), Virtual()
         lock = StateLock(store, KEYS, deadlines.append, clock)
         await lock.acquire(pytest.fail)
-        await clock.sleep(3 * BEAT)
+        await clock.sleep(3 * compute_beat_pause(LEASE))
         assert lock.valid()
         assert len(deadlines) > 1, "the leash was never told that it may go on"
         store.away, told = True, len(deadlines)
-        await clock.sleep(OWN + BEAT)
+        await clock.sleep(compute_fence(LEASE) + compute_beat_pause(LEASE))
         assert not lock.valid()
         assert len(deadlines) == told
         assert deadlines[-1] < clock.now(), "Pulumi would still run"
         await lock.release()
 
-    assert OWN < TAKE
+    assert compute_fence(LEASE) < LEASE
     virtually(cut_off())
 
 
@@ -167,7 +168,7 @@ def test_a_dead_one_here_is_not_waited_for_and_what_it_left_is_ended(tmp_path: P
     child = int(holder.stdout.readline())
     os.kill(holder.pid, signal.SIGKILL)
     holder.communicate(timeout=60)
-    assert asyncio.run(take()) < TAKE / 2
+    assert asyncio.run(take()) < LEASE / 2
     until(lambda: not Path(f"/proc/{child}").exists(), "what it left is ended")
 
 

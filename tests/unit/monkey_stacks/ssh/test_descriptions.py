@@ -7,19 +7,66 @@ from typing import Any
 import pytest
 
 from monkey.errors import FleetError
+from monkey.fleet.fleet_records import FleetWork
 from monkey.plan.cost import MachineChange
+from monkey.spec.job.recipe import JobResources
 from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
 from monkey_stacks.ssh.descriptions import (
     check_apart,
     describe_creation,
+    describe_limits,
     describe_machine_change,
+    describe_missing_runtimes,
+    warn_of_missing_runtimes,
     warn_of_unusable_hosts,
 )
-from monkey_stacks.ssh.host_resource import AWAY, DRIFT, TROUBLE, list_host_changes
-from monkey_stacks.ssh.host_state import HostInventory
+from monkey_stacks.ssh.host_resource import (
+    AWAY,
+    DRIFT,
+    LACKS_RUNTIME,
+    TROUBLE,
+    ProviderEnvironment,
+    list_host_changes,
+    make_host_inputs,
+    refresh_outputs,
+)
+from monkey_stacks.ssh.host_state import HostInventory, HostPlan
 from monkey_stacks.ssh.machine_audit import _compare
 
 NAME = "shop-lab-1"
+
+
+def test_a_plan_says_who_holds_memory_and_what_is_not_shared() -> None:
+    seen = {"a": {"memory": "kernel", "others": ""}, "b": {"memory": "looks", "others": "ben, eve"}, "c": {AWAY: True}}
+    work = FleetWork(3, asked=((JobResources(memory=1 << 30), 3),))
+    assert describe_limits("lab", work, seen, None) == [
+        "memory: the kernel ends a job that takes more than it asked for (a)",
+        "memory: monkey looks at jobs, and ends one a moment after it took more than it asked for (b)",
+        "b has agents of ben, eve, too, which share no CPU or memory with ours: agree on max_slots of lab",
+    ]
+    assert not describe_limits("lab", FleetWork(3, asked=((JobResources(), 3),)), seen, 2)
+
+
+def test_a_plan_warns_of_hosts_that_run_no_images() -> None:
+    seen = {"a": {LACKS_RUNTIME: "podman does not work: x"}, "b": {}, "c": {AWAY: True}}
+    [note] = warn_of_missing_runtimes(["a", "b", "c"], seen)
+    assert note == "warning: a runs no job with an image: podman does not work: x"
+    assert "no machine of this provider runs images" in warn_of_missing_runtimes(["a"], seen)[1]
+    assert not warn_of_missing_runtimes(["b", "new"], seen)
+
+
+def test_what_an_earlier_apply_saw_of_runtimes_is_said_by_no_later_plan() -> None:
+    recorded = make_host_inputs("127.0.0.1:1", HostPlan("/store", "shop", "lab"), "agent")
+    seen = refresh_outputs(recorded | {LACKS_RUNTIME: "podman does not work"}, ProviderEnvironment())
+    assert seen[AWAY] and not warn_of_missing_runtimes(["127.0.0.1:1"], {"127.0.0.1:1": seen})
+
+
+def test_doctor_has_a_hint_for_hosts_that_run_no_images() -> None:
+    lacks = {LACKS_RUNTIME: "this machine has none of podman, docker (hint: install one of them)"}
+    assert describe_missing_runtimes({"a": lacks, "b": {}, "c": {AWAY: True, DRIFT: "c is away\nhint: wait"}}) == [
+        ("a runs no job with an image: this machine has none of podman, docker", "install one of them"),
+        ("c is away", "wait"),
+    ]
 
 
 def change(op: ResourceOp, **changed: tuple[Any, Any]) -> ResourceChange:
@@ -79,6 +126,7 @@ def host(name: str, *, cut: bool = False, **inputs: Any) -> StateResource:
         (host("h1"), host("h1"), "", None),
         (host("h1"), host("h1"), "no agent lives", "update drift"),
         (host("h1"), host("h1", max_slots=2), "", "update max_slots"),
+        (host("h1"), host("h1", lease=300.0), "", "update lease"),
         (host("h1", max_slots=2), host("h1"), "no agent lives", "update max_slots"),
         (host("h1"), host("h1", max_slots=2, workdir="/big"), "", "replace workdir"),
         (host("h1"), host("h1", store="s3://c"), "other secrets", "replace store"),

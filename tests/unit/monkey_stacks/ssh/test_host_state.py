@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import pytest
 
+from monkey.fleet.machine_capacity import MEMORY_BY_KERNEL, MEMORY_BY_LOOKS, MEMORY_NOT_HELD
 from monkey.fleet.secret_values import parse_secrets
 from monkey_stacks.bundle.wheels import WheelTarget
 from monkey_stacks.ssh.host_state import HostAgent, HostPlan, ObservedHost, list_differences
@@ -97,6 +98,23 @@ def test_what_differs(seen: ObservedHost, wanted: HostPlan, bundle: str, expecte
 def test_an_old_agent_that_drains_is_no_difference() -> None:
     old = replace(AGENT, number=1, bundle="a", draining=True)
     assert not list_differences(replace(SEEN, agents=(old, replace(AGENT, number=2))), WANTED, "b")
+
+
+@pytest.mark.parametrize(
+    ("groups", "linger", "platform", "how"),
+    [
+        ((2,), True, "linux-x86_64", MEMORY_BY_KERNEL),
+        ((2,), False, "linux-x86_64", MEMORY_BY_LOOKS),
+        ((1,), False, "linux-x86_64", MEMORY_BY_KERNEL),
+        ((), True, "linux-x86_64", MEMORY_BY_LOOKS),
+        ((), False, "macosx-14-arm64", MEMORY_NOT_HELD),
+    ],
+)
+def test_who_holds_memory_follows_from_who_keeps_the_agent(
+    groups: tuple[int, ...], linger: bool, platform: str, how: str
+) -> None:
+    target = WheelTarget((3, 11), platform, "")
+    assert replace(SEEN, groups=groups, linger=linger, target=target).memory == how
 
 
 def test_secrets_are_written_as_they_are_read() -> None:

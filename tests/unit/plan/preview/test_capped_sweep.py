@@ -71,6 +71,7 @@ def test_the_lower_of_both_limits_holds(asked: dict[str, Any], effective: dict[s
     ("asked", "message", "hint"),
     [
         ({"providers": ["gpus"]}, r"a provider on which previews may run \(lab, local\), found gpus", "providers: "),
+        ({"providers": ["lab..p5.48xlarge"]}, r"a provider .*, found lab..p5.48xlarge", "that a spec chooses"),
         (
             {"secrets": ["KEY", "OTHER"]},
             r"no secret but those that previews may have \(KEY\), found OTHER",

@@ -99,3 +99,17 @@ def test_a_store_that_goes_away_while_segments_are_read_costs_no_piece(run: Run)
     with pytest.raises(StoreUnavailable):
         run(reader.read(shipment.to_json()))
     assert join_pieces(run(reader.read(shipment.to_json())), "a", 1) == {"log": b"one two three"}
+
+
+def test_pieces_of_an_attempt_that_is_over_are_dropped_unless_they_are_being_sealed() -> None:
+    shipment = Shipment()
+    shipment.add(Piece("a", 1, "log", 0, b"sealing"))
+    number, data = shipment.pending()
+    for job, k in (("a", 1), ("b", 1), ("a", 1), ("a", 2)):
+        shipment.add(Piece(job, k, "log", 7, b"more"))
+    shipment.drop("a", 1)
+    assert shipment.pending() == (number, data)
+    assert [piece[:2] for piece in shipment.open] == [("a", 1), ("b", 1), ("a", 2)]
+    assert shipment.size == len(b"sealing") + 2 * len(b"more")
+    shipment.seal()
+    assert shipment.size == 2 * len(b"more")

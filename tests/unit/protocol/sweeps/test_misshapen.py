@@ -40,7 +40,7 @@ FULL = Revision(
         "c" * 64,
         datasets={"digits": f"{'d' * 32}.dir"},
         environment={"python": "3.11", "requirements": "numpy\n"},
-        image="debian",
+        image=f"sha256:{'e' * 64}",
         env={"A": "é"},
         outputs=["*.npz"],
     ),
@@ -51,6 +51,7 @@ FULL = Revision(
         resources=JobResources(2, 1, 2**30),
         metric="acc",
         secrets=["TOKEN"],
+        image="docker.io/library/debian:12",
         dataset_files={"digits": "digits.csv"},
         influx=InfluxSettings("http://host:8086", "monkey", org="lab", token="TOKEN", spool=1 << 20),
         stop_when=[
@@ -80,6 +81,7 @@ FULL = Revision(
 )
 
 NAN, INF = math.nan, math.inf
+COUNTS = [{"counted": value} for value in ([], {"tpu": -1}, {"tpu": 0}, {"cpus": 1}, {"tpu": 1.5}, {"a b": 1})]
 #: Path of a field to values that it must not have.
 WRONG: dict[str, list[Any]] = {
     "sweep": [5, "../x", ""],
@@ -103,7 +105,7 @@ WRONG: dict[str, list[Any]] = {
     "recipe.code": ["../x", "c" * 63, "C" * 64, None],
     "recipe.datasets": [[], {"digits": 5}, {"\ud800": "d" * 32}],
     "recipe.environment": ["x", {"python": 3.11}],
-    "recipe.image": [5],
+    "recipe.image": [5, "debian", "sha256:12"],
     "recipe.env": [{"A": 1}, {"A": "\ud800"}, {"A\0": "x"}, [["A", "x"]]],
     "recipe.outputs": ["*.npz", [5], None],
     "recipe.later": [1],
@@ -116,7 +118,7 @@ WRONG: dict[str, list[Any]] = {
     "settings.fail_fast": [1, None],
     "settings.priority": ["high", NAN, 10**400, True],
     "settings.providers": ["local", [5], ["../x"], [None], None],
-    "settings.resources": [None, [], {"cpus": "2"}, {"cpus": -1}, {"gpus": 1.5}, {"memory": "x"}, {"memory": -1}],
+    "settings.resources": [None, [], {"cpus": "2"}, {"cpus": -1}, {"gpus": 1.5}, {"memory": -1}, *COUNTS],
     "settings.metric": [5],
     "settings.maximize": ["yes"],
     "settings.take": ["first", None, 5],
@@ -140,6 +142,7 @@ WRONG: dict[str, list[Any]] = {
         [{"forge": "A", "at": {"type": "other", "api": "https://x", "repository": "a/b"}}],
         [{"forge": "A", "at": {"type": "gitea", "api": 5, "repository": "a/b"}}],
     ],
+    "settings.image": [5, "", "debian", "--privileged", "docker.io/library/debian"],
     "settings.expires": [[], NAN, -1, "tomorrow", "2026-01-01T00:00:00", 1e300],
     "settings.later": [1],
     "table": [None, [], {}],

@@ -27,7 +27,7 @@ GOAL = StopRule("acc", above=0.9, sweep=True)
 SETTINGS = SweepSettings(max_retries=0, fail_fast=True, stop_when=[GOAL])
 FAST = replace(REVISION, settings=SETTINGS, adopted={})
 #: How many random stories are told.
-STORIES = 25
+STORIES = 15
 
 
 async def end_attempt(store: MemoryStore, job: str, outcome: ClaimEnd, acc: float | None = None) -> int:

@@ -130,6 +130,18 @@ def test_a_kill_for_want_of_memory_asks_for_more(tmp_path: Path) -> None:
         tmp_path / "b", MEMORY, lambda job: job["batch"] >= 256, **{**ends, "usage": {"memory_bytes": 1e9}}
     )
     assert any("exclude" in line for line in other["diff"]), "it had asked for enough"
+    ends = {"reason": "needed more than 8 GiB of memory: it held 8 GiB when it was ended", "exit_code": 137}
+    _, ended = explain(tmp_path / "c", MEMORY, lambda job: job["batch"] >= 256, **ends)
+    assert ended["diff"] == kind["diff"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "used", "offered"), [("64MiB", 0, "128MiB"), ("300MiB", 310, "640MiB"), ("1GiB", 1700, "4GiB")]
+)
+def test_more_memory_is_more_than_it_had_and_than_it_held(tmp_path: Path, asked: str, used: int, offered: str) -> None:
+    ends = {"reason": f"needed more than {asked}", "exit_code": 137, "usage": {"memory_bytes": used << 20}}
+    _, kind = explain(tmp_path, MEMORY.replace("8GiB", asked), lambda job: job["batch"] >= 256, **ends)
+    assert kind["diff"][-1].startswith(f"+resources: {{memory: {offered}}}")
 
 
 def test_a_machine_is_named_and_no_change_of_the_spec_is_offered(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import time
 from array import array
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,3 +100,28 @@ def test_a_million_ids_take_seconds() -> None:
 
 def test_canonical_json_has_one_form() -> None:
     assert dump_canonical_json({"b": [1, 1.0, "é"], "a": None}) == '{"a":null,"b":[1,1.0,"é"]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("a", "\ud800"), ("\ud800", 1), ("a", ["\ud800"]), ("a", {"b": {"\udfff": 1}}), ("a", [float("nan")])],
+)
+def test_a_stored_table_that_no_id_can_be_made_of_is_refused(name: str, value: ParameterValue) -> None:
+    stored = JobTable(["0" * 16], {name: ParameterColumn([value], array("i", [0]))}).to_json()
+    with pytest.raises(ValueError, match="no job's id can be made of"):
+        JobTable.from_json(stored)
+
+
+@pytest.mark.parametrize("names", [("a", "a.b"), ("a.b", "a"), ("a.b.c", "x", "a"), ("a.b", "a.b.c.d"), ("", ".a")])
+def test_a_stored_table_with_a_parameter_inside_another_is_refused(names: tuple[str, ...]) -> None:
+    column = ParameterColumn([1], array("i", [0]))
+    stored = JobTable(["0" * 16], dict.fromkeys(names, column)).to_json()
+    with pytest.raises(ValueError, match="lies in another"):
+        JobTable.from_json(stored)
+
+
+def test_a_stored_table_with_names_that_only_begin_alike_is_read() -> None:
+    column = ParameterColumn([1], array("i", [0]))
+    stored = JobTable(["0" * 16], dict.fromkeys(("a", "ab", "b.a", "b.ab", "ab-.c"), column)).to_json()
+    read = JobTable.from_json(stored)
+    assert assign_job_ids(read, RECIPE).ids == [plain(RECIPE, read.parameters(0))]

@@ -40,6 +40,8 @@ def test_clouds_have_defaults(tmp_path: Path) -> None:
     assert (found.dearest, found.max_cost, found.unpriced) == (None, None, ())
     part = "instance_type: [g5.xlarge, g4dn.xlarge]\nprice: {g5.xlarge: 1}"
     assert cloud(AWS, part, tmp_path).unpriced == ("g4dn.xlarge",)
+    more = cloud(AWS, f"{ONE}price: {{g5.xlarge: 1, p5.48xlarge: 60}}", tmp_path)
+    assert (more.dearest, more.prices["p5.48xlarge"]) == (1, 60), "types that specs may choose have a price, too"
     found = cloud(GCP, BOTH, tmp_path)
     assert found == CloudSettings("europe-west4", ("g2-standard-8",), gcp_project="my-project")
 
@@ -113,6 +115,13 @@ secrets: {WANDB_API_KEY: wandb, HF: projects/other-one/secrets/hf/versions/3}
         (AWS, ONE + "max_instances: 0", (7, 20), "expected a number of machines from 1 to 1000, found 0", "at once"),
         (AWS, ONE + "spot: maybe", (7, 11), "expected true or false, found the text 'maybe'", "spot: true"),
         (AWS, ONE + "orphan_timeout: 5s", (7, 21), "expected from 2m to 1d, found the text '5s'", "its unit"),
+        (
+            AWS,
+            ONE + "lease: 10m\norphan_timeout: 5m",
+            (8, 21),
+            "expected an orphan_timeout of the lease (10m) or longer, found 5m",
+            "write 15m, or a shorter lease",
+        ),
         (AWS, ONE + "vpc: vpc-0", (7, 5), "vpc needs subnets beside it", "subnets:"),
         (AWS, ONE + "subnets: [subnet-0]", (7, 5), "subnets needs vpc beside it", "vpc:"),
         (AWS, ONE + "vpc: mine\nsubnets: [subnet-0]", (7, 10), "expected a VPC, found the text 'mine'", "subnet-…"),
@@ -122,6 +131,14 @@ secrets: {WANDB_API_KEY: wandb, HF: projects/other-one/secrets/hf/versions/3}
         (AWS, ONE + "price: {}", (7, 12), "expected a price, above 0 and below 1,000,000, found", "by types"),
         (AWS, ONE + "price: .nan", (7, 12), "expected a finite number, found .nan", "write a number"),
         (AWS, ONE + "price: {g5.large: 1}", (7, 13), "'g5.large' is no type of this provider", "'g5.xlarge'"),
+        (
+            AWS,
+            ONE + "price: {g5.xlarge: 1, G5.4xlarge: 2}",
+            (7, 27),
+            "expected a type of instances, found the text 'G5.4xlarge'",
+            "g5.xlarge",
+        ),
+        (AWS, ONE + "price: {g5.xlarge: 1, g2-standard-8: 2}", (7, 27), "expected a type of instances", "AWS"),
         (AWS, ONE + "max_cost: 5", (7, 5), "max_cost cannot be held: nobody says what g5", "write price: USD"),
         (AWS, ONE + "price: 1\nmax_cost: -5", (8, 15), "expected USD, above 0 and below 1,000,000, found", "write 50"),
         (AWS, ONE + "secrets: [A]", (7, 14), "expected a mapping, found a list", "ssm:/team/wandb"),

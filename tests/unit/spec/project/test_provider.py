@@ -29,6 +29,8 @@ def test_everything_that_hosts_may_say(tmp_path: Path) -> None:
     made = lab(body + "max_slots: 2\nidle_timeout: 1h\ncache_size: 1GiB", tmp_path)
     assert made == Provider("ssh", 2, 3600, 1 << 30, ("gpu1", "me@gpu2:2222", "[fd00::1]:22"), "/scratch/me", (0, 2))
     assert lab("hosts: [gpu1]\ngpus: []", tmp_path).gpus == ()
+    assert lab("hosts: [gpu1]\nlease: 5m", tmp_path).lease == 300
+    assert lab("hosts: [gpu1]\nruntime: charliecloud", tmp_path).runtime == "charliecloud"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,16 @@ def test_everything_that_hosts_may_say(tmp_path: Path) -> None:
         ("hosts: [a]\ngpus: [true]", (6, 12), "expected the number of a GPU, found true", "[0, 2]"),
         ("hosts: [a]\nmax_slots: 0", (6, 16), "expected a whole number of 1 or more, found 0", "as fit"),
         ("hosts: [a]\nidle_timeout: soon", (6, 19), "expected a duration", "30m"),
+        ("hosts: [a]\nlease: soon", (6, 12), "expected a duration", "30m"),
+        ("hosts: [a]\nlease: 60", (6, 12), "expected a lease from 90s to 10m, found 60", "leave it out for 90s"),
+        ("hosts: [a]\nlease: 11m", (6, 12), "expected a lease from 90s to 10m, found the text '11m'", "write 5m"),
+        ("hosts: [a]\nruntime: lxc", (6, 14), "expected a runtime of containers, found the text 'lxc'", "podman"),
         ("hosts: [a]\ncache_size: much", (6, 17), "expected a size", "GiB"),
+        ("hosts: [a]\nmounts: [/data]", (6, 13), "expected paths and what is mounted there", "/data: nas:/export"),
+        ("hosts: [a]\nmounts: {data: }", (6, 14), "expected the absolute path of a mount", "findmnt"),
+        ("hosts: [a]\nmounts: {/a/../b: }", (6, 14), "expected the absolute path of a mount", "findmnt"),
+        ("hosts: [a]\nmounts: {/data: nas}", (6, 21), "expected an export of NFS", "server:/path, or nothing"),
+        ("hosts: [a]\nmounts: {/data: {command: x}}", (6, 21), "hosts run no command to mount", "/etc/fstab"),
         ("hosts: [a]\ngpu: [0]", (6, 5), "unknown key 'gpu' of a provider of type ssh", "'gpus'"),
     ],
 )

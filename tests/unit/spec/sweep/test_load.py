@@ -91,7 +91,7 @@ def test_the_least_spec() -> None:
 def test_providers_are_the_project_s(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("command: a\nprovider: [local, bg]\n")
-    assert load_spec(path, tmp_path).provider == ["local", "bg"]
+    assert load_spec(path, tmp_path).fleets == ["local", "bg"]
     with pytest.raises(SpecError) as caught:
         load_spec(path, tmp_path, {"local": Provider(), "big": Provider()})
     (found,) = caught.value.problems

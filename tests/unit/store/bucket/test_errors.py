@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from monkey.errors import KeyMissing, MonkeyError, StoreRefused, StoreUnavailable, StoreUnsafe
+from monkey.errors import KeyMissing, MonkeyError, StoreForbidden, StoreRefused, StoreUnavailable, StoreUnsafe
 from monkey.store.bucket.errors import SOURCES, StoreOperation, translate_bucket_error
 from monkey.store.bucket.google_credentials import VARIABLES
 from monkey.store.bucket.url import parse_bucket_url
@@ -30,6 +30,7 @@ ANSWERS = [
     (Refusal(403, "SignatureDoesNotMatch"), StoreRefused, "not accepted", "AWS_ACCESS_KEY_ID"),
     (Refusal(401, "Unauthorized"), StoreRefused, "not accepted", "AWS_ACCESS_KEY_ID"),
     (Refusal(403, "RequestTimeTooSkewed"), StoreRefused, "clock is wrong", "NTP"),
+    (Refusal(403, "QuotaExceeded", "The bucket is full"), StoreRefused, "it refused (QuotaExceeded", ""),
     (
         Refusal(400, "AuthorizationHeaderMalformed", REGION),
         StoreRefused,
@@ -90,7 +91,7 @@ def test_each_answer_is_told_in_words(
 def test_a_denial_names_the_permission(bucket: FakeBucket, store: Store, run: Run, tmp_path: Path) -> None:
     bucket.refusal = Refusal(403, "AccessDenied", WHO)
     for permission, error in run(refusals(store, tmp_path)).items():
-        assert isinstance(error, StoreRefused)
+        assert isinstance(error, StoreForbidden)
         assert "these credentials may not" in error.message and WHO in error.message
         assert f"it takes {permission.strip()};" in (error.hint or "")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from monkey.errors import KeyMissing, StoreRefused, StoreUnavailable
+from monkey.errors import KeyMissing, StoreForbidden, StoreRefused, StoreUnavailable
 from monkey.removal import remove_tree
 from monkey.store.directory.commit import _MAX_BATCH
 from monkey.store.directory.publish import STALE, publish_aside, write_aside
@@ -224,7 +224,8 @@ def test_many_keys_are_listed_quickly(store: Store, root: Path, run: Run) -> Non
 
 @pytest.mark.parametrize(
     ("number", "kind"),
-    [("ENOSPC", StoreRefused), ("EDQUOT", StoreRefused), ("EACCES", StoreRefused), ("EROFS", StoreRefused)]
+    [("ENOSPC", StoreRefused), ("EDQUOT", StoreRefused)]
+    + [(name, StoreForbidden) for name in ("EACCES", "EPERM", "EROFS")]
     + [(name, StoreUnavailable) for name in ("EIO", "ESTALE", "ETIMEDOUT", "EINTR", "EMFILE")],
 )
 def test_errors_are_translated(number: str, kind: type[Exception]) -> None:

@@ -58,3 +58,11 @@ def test_a_heat_map_needs_no_library() -> None:
     assert head.split("  ")[-1].strip() == "BEST TO WORST" and len(lines) == 4
     assert lines[1].endswith("|▓▓▓▓▓▓      |") and "25 %" in legend
     assert all(line.isascii() for line in draw_heat(plot, Terminal(80, ascii=True)))
+
+
+@pytest.mark.parametrize("width", [50, 55, 60, 80])
+def test_a_narrow_terminal_gets_narrow_cells_and_no_cut_ones(width: int) -> None:
+    plot = make_parallel_plot(made(grid(lr=[*range(1, 11)], kind=["x", "y"]), accs(*map(float, range(20)))), "acc")
+    _, *lines, _ = draw_heat(plot, Terminal(width))
+    assert all(line.endswith("|") and measure_width(line) <= width for line in lines)
+    assert {len(line.split("|")[1]) % 10 for line in lines} == {0}

@@ -1,7 +1,4 @@
-"""Reading heartbeats and journals: who lives, what has ended. One LIST, and GET only of what changed.
-
-People read all of that; agents, of whom there may be hundreds, what they need and a share of the rest.
-"""
+"""The index of what has ended, by all agents' heartbeats and journals. One LIST, and GET only of what changed."""
 
 from __future__ import annotations
 
@@ -10,11 +7,9 @@ from itertools import compress, repeat
 from typing import Any
 
 from monkey.errors import CorruptObject, KeyMissing, StoreError, StoreRefused
-from monkey.protocol.clock import Clock
-from monkey.protocol.entries import Claim, TornEntry
 from monkey.protocol.entry_log import LogTally
-from monkey.protocol.heartbeat import GAP, TAKE, Heartbeat, decode_beat
-from monkey.protocol.journal import LOST, SAVED, JournalBlock, JournalRecord
+from monkey.protocol.heartbeat import Heartbeat, decode_beat
+from monkey.protocol.journal import LOST, RELEASED, SAVED, JournalBlock, JournalRecord
 from monkey.protocol.layout import Keys, parse_number
 from monkey.spec.job.stop_when import StopEvidence
 from monkey.store.store_port import ListedObject, Store
@@ -30,7 +25,8 @@ class JournalIndex:
         self.beats: dict[str, Heartbeat] = {}
         #: Job to its newest record, as (block, row): records are made only when asked for.
         self._newest: dict[str, tuple[JournalBlock, int]] = {}
-        self._tallies: dict[str, LogTally] = {}
+        #: Job to what its log amounts to, without successes: those are in `succeeded`.
+        self.tallies: dict[str, LogTally] = {}
         #: What each agent has not sealed yet, grown beat by beat.
         self._open: dict[str, JournalBlock] = {}
         #: Keep only what decides, not what is for people (metrics, last lines): an agent may live long.
@@ -43,8 +39,12 @@ class JournalIndex:
 
     async def refresh(self) -> None:
         """Read what changed since the last time."""
-        for item in self._choose(await self._store.list(self._keys.agents)):
+        for item in self._choose(await self._list()):
             await self._read(item)
+
+    async def _list(self) -> list[ListedObject]:
+        """List all heartbeats and segments."""
+        return await self._store.list(self._keys.agents)
 
     def _choose(self, items: Iterable[ListedObject]) -> list[ListedObject]:
         """Return what to read of what is there."""
@@ -66,7 +66,7 @@ class JournalIndex:
             done = LogTally()
             done.succeeded = True
             return done
-        return self._tallies.get(job)
+        return self.tallies.get(job)
 
     def note(self, record: JournalRecord) -> None:
         """Take in one record of our own."""
@@ -96,9 +96,11 @@ class JournalIndex:
 
     def _count(self, block: JournalBlock, row: int, outcome: str) -> None:
         k, met = block.ks[row], block.extra.get(row, {}).get("met")
-        tally = self._tallies.setdefault(block.jobs[row], LogTally())
+        tally = self.tallies.setdefault(block.jobs[row], LogTally())
         if met:
             tally.stopped[k] = StopEvidence.from_json(met)
+        if outcome == RELEASED and "checkpoint" in block.extra.get(row, {}):
+            tally.cut_at[k] = block.extra[row]["checkpoint"]
         positions = {"f": tally.failed_at, LOST: tally.lost_at, SAVED: tally.saved_at}.get(outcome)
         if positions is not None and k not in positions:
             positions.append(k)
@@ -157,109 +159,4 @@ def _thin(extra: dict[int, dict[str, Any]]) -> None:
 
 
 def _deciding(extra: dict[str, Any]) -> dict[str, Any]:
-    return {"met": extra["met"]} if "met" in extra else {}
-
-
-#: Heartbeats that moved and are read again at one look, beside those that are wanted. Each agent reading all would be
-#: N² requests, and gain little: whatever has ended elsewhere is learned, too, when its job is met.
-READS = 16
-
-
-class HeartbeatObserver(JournalIndex):
-    """An index with a clock: knows since when each owner's heartbeat has not moved, as seen from here."""
-
-    def __init__(
-        self, store: Store, keys: Keys, clock: Clock, me: str, predecessors: frozenset[str] = frozenset()
-    ) -> None:
-        """Observe for the agent `me` ("fleet/name/boot").
-
-        `predecessors`: earlier lives of it on this machine, of which nothing runs any more.
-        """
-        super().__init__(store, keys)
-        self._clock, self.me, self._predecessors = clock, me, predecessors
-        self.lean = True
-        self.reads = READS
-        #: Whose claims were met since the last look: their heartbeats are read as often as they move.
-        self._wanted: set[str] = set()
-        #: Of heartbeats that moved and are not wanted: agent to the version, and since when it is there.
-        self._moved: dict[str, tuple[str, float]] = {}
-        #: Agent to the look at which it was its turn to be read last.
-        self._turns: dict[str, float] = {}
-        self._seen: dict[str, tuple[int | None, float]] = {}
-        self._looked = float("-inf")
-        self._started = float("-inf")
-
-    async def look(self) -> None:
-        """Refresh, and note whose heartbeat moved. After a gap all observations start again."""
-        started = self._clock.now()
-        await self.refresh()
-        if started - self._looked > GAP:
-            self._seen.clear()
-        self._started, self._looked = started, self._clock.now()
-        for agent, beat in self.beats.items():
-            self._note(agent, beat.seq)
-
-    def _choose(self, items: Iterable[ListedObject]) -> list[ListedObject]:
-        """Return what is new, and of the heartbeats that moved those that are wanted and a few others."""
-        chosen, others = [], {}
-        for item in super()._choose(items):
-            agent, name = self._whose(item)
-            if agent == self.me:
-                continue  # it knows its own journal
-            if name == "beat" and item.key in self._versions and agent not in self._wanted:
-                others[agent] = item
-            else:
-                chosen.append(item)
-        self._wanted = set()
-        return chosen + self._a_few(others)
-
-    def _a_few(self, moved: dict[str, ListedObject]) -> list[ListedObject]:
-        """Return those that have stood still for longest since they moved: each may be a last one. Else all in turn."""
-        now, before, self._moved = self._clock.now(), self._moved, {}
-        for agent, item in moved.items():
-            version, since = before.get(agent, ("", now))
-            if version != item.version:
-                since = now
-                self._seen.pop(agent, None)  # it lives, whatever is in its heartbeat
-            self._moved[agent] = item.version, since
-        order = sorted(moved, key=lambda agent: (self._moved[agent][1], self._turns.get(agent, 0.0)))[: self.reads]
-        self._turns.update(dict.fromkeys(order, now))
-        return [moved[agent] for agent in order]
-
-    def _note(self, agent: str, seq: int | None) -> None:
-        known = self._seen.get(agent)
-        if known is None or known[0] != seq:
-            self._seen[agent] = (seq, self._clock.now())
-
-    def predecessor(self, agent: str) -> bool:
-        """Is it an earlier life of this agent? We hold the machine's lock and have ended what it left."""
-        return agent in self._predecessors
-
-    def lost(self, claim: Claim | TornEntry, base: str, k: int) -> bool:
-        """May this claim be taken over, as far as this look tells? `base`, `k`: as heartbeats list it."""
-        owner = claim.agent
-        if self.predecessor(owner):
-            return True
-        self._wanted.add(owner)
-        beat = self.beats.get(owner)
-        self._note(owner, beat.seq if beat else None)
-        if self._started - self._seen[owner][1] > TAKE:
-            return True
-        return isinstance(claim, Claim) and beat is not None and beat.seq > claim.seq and (base, k) not in beat.held
-
-    async def confirm(self, claim: Claim | TornEntry, base: str, k: int) -> bool:
-        """Ask again for the owner's heartbeat itself, in case the listing lagged behind."""
-        if self.predecessor(claim.agent) or isinstance(claim, TornEntry):
-            return True
-        known, key = self.beats.get(claim.agent), self._keys.beat(claim.agent)
-        try:
-            found = decode_beat(claim.agent, key, await self._store.get(key))
-        except (KeyMissing, CorruptObject):
-            return True
-        if known and found.seq < known.seq:
-            # An older beat, written late, lies over whatever came after the one we saw: no sign of death at all.
-            self._seen[claim.agent] = (known.seq, self._clock.now())
-            return False
-        self._take(found)
-        self._note(claim.agent, found.seq)
-        return self.lost(claim, base, k)
+    return {name: extra[name] for name in ("met", "checkpoint") if name in extra}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from monkey.atomic_write import write_atomically
+from monkey.cli.setup.project_lines import LOCAL_ENTRY, append_lines, format_yaml_text
 from monkey.errors import MonkeyError
 from monkey.spec.project.cloud import MACHINE_TYPE_KEYS
 from monkey.spec.project.project import PROJECT_FILE
@@ -30,8 +29,6 @@ _EXAMPLES = {
 }
 #: Name of the provider in the entry that `init` writes.
 _NAME = "cloud"
-#: The local provider, which exists without `providers:`, and must be named beside others.
-_HERE = "  local: {type: local}\n"
 
 
 @dataclass(frozen=True)
@@ -87,13 +84,9 @@ class CloudOptions:
             "    # max_cost: 50      # USD: plans above it are refused\n"
         )
         return {
-            "store": f"store: {_quoted(str(self.store))}\n",
-            "providers": f"providers:\n{_HERE}  {_NAME}:\n{entry}{more}",
+            "store": f"store: {format_yaml_text(str(self.store))}\n",
+            "providers": f"providers:\n{LOCAL_ENTRY}  {_NAME}:\n{entry}{more}",
         }
-
-
-def _quoted(text: str) -> str:
-    return text if re.fullmatch(r"[A-Za-z0-9:/._-]+", text) else json.dumps(text)
 
 
 def add_provider(path: Path, wanted: CloudOptions) -> bool:
@@ -102,23 +95,13 @@ def add_provider(path: Path, wanted: CloudOptions) -> bool:
     Raises MonkeyError, SpecError.
     """
     from monkey.spec.project.project import load_project
-    from monkey.spec.yaml import document
 
     project = load_project(path.parent)
     if there := _of_type(project, wanted.provider):
         _check_same(project, there, wanted)
         return False
     wanted.check()
-    text = path.read_text(encoding="utf-8")
-    there = document.parse_document(text, PROJECT_FILE).data if text.strip() else {}
-    taken = [key for key in wanted.lines if isinstance(there, dict) and key in there]
-    if taken:
-        raise MonkeyError(
-            f"{PROJECT_FILE} has {' and '.join(taken)} already; nothing was written. Expected there:\n"
-            + "".join(wanted.lines[key] for key in taken),
-            hint="write it there by hand, then say it again",
-        )
-    write_atomically(path, text.rstrip("\n") + "\n" + "".join(wanted.lines.values()))
+    append_lines(path, wanted.lines)
     return True
 
 

@@ -1,0 +1,78 @@
+"""Notes on a sweep: facts that are no change, but should be known before an apply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+from monkey.plan.advice import SweepSituation, suggest_extension, suggest_reopening, suggest_retry
+from monkey.plan.change import SweepPlan
+from monkey.plan.jobs.states import find_reopened_jobs
+from monkey.plan.observed import ObservedSweep
+from monkey.spec.job.expires import format_utc_time
+
+
+def collect_sweep_notes(sweep: SweepPlan) -> tuple[str, ...]:
+    """Return what should be known of a sweep: how it stands, and what a new revision does, unless that is refused."""
+    seen, refused, notes = sweep.observed, sweep.refusal is not None, list[str]()
+    if seen is not None and seen.applied is not None:
+        notes += _note_standing(sweep, seen, refused=refused)
+        notes += _note_tried_again(sweep, seen, refused=refused)
+    if sweep.jobs.failed and not refused:
+        notes.append(_note_failed_before(sweep))
+    return tuple(notes)
+
+
+def _note_standing(sweep: SweepPlan, seen: ObservedSweep, *, refused: bool) -> list[str]:
+    name, notes, at = sweep.name, list[str](), _judge_situation(sweep, seen)
+    if seen.foreign:
+        notes.append(
+            f"no signer whom you trust applied revision {seen.applied_at}: apply signs a new one, which runs here"
+        )
+    if seen.paused:
+        notes.append(f"paused: nothing runs before `monkey resume {name}`")
+    if seen.over and seen.unfinished and seen.cancelled is None and seen.expires is not None:
+        too = "" if refused else ", and so does a new revision"
+        notes.append(f"expired at {format_utc_time(seen.expires)}: {suggest_extension(name)}{too}")
+    if seen.cancelled is not None:
+        why = "" if seen.cancelled == "cancelled" else f" ({seen.cancelled})"  # what it is where no reason was given
+        opens = suggest_reopening(at) if refused else f"a new revision or {suggest_reopening(at)}"
+        notes.append(f"{'stopped' if seen.goal else 'cancelled'}{why}: {opens} opens it again")
+    return notes
+
+
+def _note_tried_again(sweep: SweepPlan, seen: ObservedSweep, *, refused: bool) -> list[str]:
+    assert seen.applied is not None
+    notes, want = list[str](), sweep.desired
+    again = 0 if refused else len(find_reopened_jobs(seen, want.settings.stop_when).intersection(want.table.ids))
+    if again:
+        notes.append(f"stop_when changes: {again} stopped {'job goes' if again == 1 else 'jobs go'} on")
+    failed = sweep.jobs.kept_states.get("failed", 0)
+    if failed and not refused and want.settings.max_retries > seen.applied.settings.max_retries:
+        notes.append(
+            f"max_retries is raised: up to {failed} failed {'job is' if failed == 1 else 'jobs are'} tried again"
+        )
+    elif failed:
+        jobs_are = "1 job has" if failed == 1 else f"{failed} jobs have"
+        notes.append(f"{jobs_are} failed: {suggest_retry(_judge_situation(sweep, seen))}")
+    return notes
+
+
+def _judge_situation(sweep: SweepPlan, seen: ObservedSweep) -> SweepSituation:
+    fail_fast = seen.applied is not None and seen.applied.settings.fail_fast
+    return SweepSituation(sweep.name, len(seen.failed), fail_fast=fail_fast, lacks_data=seen.lacks_data)
+
+
+def _note_failed_before(sweep: SweepPlan) -> str:
+    count = len(sweep.jobs.failed)
+    jobs = "1 job failed before" if count == 1 else f"{count:,} jobs failed before"
+    # An agent judges all jobs of the sweep. The first that has failed ends it, unless that failure did so once before.
+    ends = ", which may cancel the sweep (fail_fast)" if sweep.desired.settings.fail_fast else ""
+    return f"{jobs}{ends}: once applied, {suggest_retry(SweepSituation(sweep.name))}"
+
+
+def note_failed_adopters(results: Mapping[str, str], failed: AbstractSet[str]) -> tuple[str, ...]:
+    """Note how many of the jobs that adopt `results` have failed themselves: their authors may not know that."""
+    count = len(results.keys() & failed) if failed else 0
+    has = "has failed itself" if count == 1 else "have failed themselves"
+    return (f"{count:,} of the jobs that adopt a result {has}",) if count else ()

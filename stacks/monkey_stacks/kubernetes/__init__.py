@@ -1,0 +1,1 @@
+"""Pilots as pods of Kubernetes: Jobs that kubectl creates, reads and deletes with the login of this user."""

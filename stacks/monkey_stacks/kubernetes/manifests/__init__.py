@@ -1,0 +1,1 @@
+"""What Kubernetes gets, written without asking it anything."""

@@ -1,0 +1,1 @@
+"""Pilots in a queue of Slurm: sbatch, squeue and scancel of a login node, or of this machine."""

@@ -1,0 +1,1 @@
+"""Machines with kernels of their own that mount one NFS server."""
