@@ -32,6 +32,7 @@ FORGED: dict[str, tuple[str, Any]] = {
     "providers": ("settings.providers", ["local", 5]),
     "ids": ("table.ids", "../../../../etc/"),
     "index": ("table.columns.i.index", [7]),
+    "clash": ("table.columns", {name: {"values": [1], "index": [0]} for name in ("a", "a.b", "i")}),
 }
 
 
@@ -67,25 +68,22 @@ def test_forged_revisions_stop_nobody_else_and_are_told_by_their_keys(shop: Shop
     forge(shop, "pipe", "spec", "", "e" * 16)
     (store(shop) / "projects/shop/sweeps/pipe/00000001").unlink()
     os.mkfifo(store(shop) / "projects/shop/sweeps/pipe/00000001")
-    # Of the right shape, and no job's parameters all the same: found out when it is prepared.
-    forge(shop, "clash", "table.columns", {name: {"values": [1], "index": [0]} for name in ("a", "a.b", "i")}, "f" * 16)
     shop.spec(jobs=4, name="honest")
     shop.run("apply", "specs/honest.yaml")
     assert shop.ledger.executions == 5
     told = shop.run("status", code=None).stdout
-    assert "sweeps/pipe/00000001" in told
+    # Its agent alone opens it, and may have left by now.
+    assert "sweeps/pipe/00000001: skipped" in shop.agent_log
     for name in FORGED:
         assert f"sweeps/{name}/00000001" in told, told
         # Whoever asks for it by its name is told no less.
         assert f"sweeps/{name}/00000001" in shop.run("pause", name, code=1).stderr
     assert "sweeps/env/00000001" in shop.run("list", "sweeps").stderr
     assert "honest" in told
-    until(lambda: shop.states("clash") == {"failed": 1}, "the job whose parameters are none has failed")
-    assert "bug in monkey" in shop.run("info", "f" * 16).stdout
     shop.spec(jobs=6, name="honest")
     shop.run("apply", "specs/honest.yaml")
     assert shop.ledger.executions == 7 and not shop.ledger.overlaps
-    assert shop.agent_log.count("Traceback") == 1
+    assert "Traceback" not in shop.agent_log
 
 
 def test_entries_that_cannot_be_read_keep_no_sweep_from_its_end(shop: Shop) -> None:
