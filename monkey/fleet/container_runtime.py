@@ -26,7 +26,7 @@ _PROBES: dict[str, tuple[str, ...]] = {
     "charliecloud": ("--version",),
 }
 #: Programs that a kind needs besides its own.
-_BESIDE: dict[str, tuple[str, ...]] = {"charliecloud": ("ch-image", "unshare")}
+_BESIDE: dict[str, tuple[str, ...]] = {"charliecloud": ("ch-image", "setpriv", "unshare")}
 #: Seconds that a runtime may take to answer, and characters of its answer that an error quotes.
 _PATIENCE_SECONDS, _QUOTED = 30.0, 200
 

@@ -20,6 +20,7 @@ from tests.acceptance.image_shop import (
     find_all,
     find_sleepers,
     list_containers,
+    list_lines,
     needing,
     read_state,
 )
@@ -58,6 +59,31 @@ def test_no_container_is_left(shop: Shop, registry: Registry, runtime: str, vict
     until(lambda: not listed & list_containers(shop, runtime), "the engine lists none of them", LEFT)
     if "agent" in victims:
         assert not find_sleepers(), "nobody is left who would start the jobs again"
+
+
+def is_inside(pid: int) -> bool:
+    """Say whether a process sees the files of the image."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/root/inside").exists()
+    return False
+
+
+@pytest.mark.parametrize(
+    "runtime", [needing[name] for name in RUNTIMES if LONG or name == "charliecloud"], indirect=True
+)
+def test_a_container_that_stands_still_is_left_no_more_than_others(
+    shop: Shop, registry: Registry, runtime: str
+) -> None:
+    apply(shop, registry, "sleep 4245{i}; true", "--detach", jobs=1)
+    until(find_sleepers, "the job runs", 40)
+    # As when its lease is lost: the shell that waits for the supervisor's end stands still, too.
+    inside = {pid for pid, _ in list_lines() if is_inside(pid)}
+    for pid in (*inside, *find_all("--kill-child")):
+        os.kill(pid, signal.SIGSTOP)
+    assert inside
+    for pid in [pid for victim in ("agent", "supervisor") for pid in find_all(*VICTIMS[victim]) if belongs(pid, shop)]:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not inside & {pid for pid, _ in list_lines()}, "the container ends", LEFT)
 
 
 @pytest.mark.skipif(not LONG, reason="a lease is a minute long; MONKEY_LONG=1 waits for it")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from monkey.errors import JobFailed
@@ -59,8 +60,10 @@ class ContainerRun:
 ContainerCommand = tuple[list[str], dict[str, str]]
 
 
-def build_container_command(runtime: ContainerRuntime, run: ContainerRun, unshare: str = "") -> ContainerCommand:
-    """Return the command that runs a job; `unshare`: the program that makes namespaces, for charliecloud.
+def build_container_command(
+    runtime: ContainerRuntime, run: ContainerRun, find_program: Callable[[str], str | None] = shutil.which
+) -> ContainerCommand:
+    """Return the command that runs a job; `find_program`: name of a program beside the runtime's own to its path.
 
     Raises JobFailed where the runtime cannot do it.
     """
@@ -69,7 +72,7 @@ def build_container_command(runtime: ContainerRuntime, run: ContainerRun, unshar
             raise JobFailed(f"the path {path} cannot be mounted in a container (hint: it may have no ':' and no ',')")
     run_env = {"HOME": _HOME, **run.env}
     if runtime.kind == "charliecloud":
-        return _build_charliecloud(runtime, run, run_env, unshare)
+        return _build_charliecloud(runtime, run, run_env, find_program)
     if runtime.kind == "apptainer":
         return _build_apptainer(runtime, run, run_env)
     return _build_engine(runtime, run, run_env)
@@ -134,13 +137,16 @@ def _build_apptainer(runtime: ContainerRuntime, run: ContainerRun, env: Mapping[
 
 
 def _build_charliecloud(
-    runtime: ContainerRuntime, run: ContainerRun, env: Mapping[str, str], unshare: str
+    runtime: ContainerRuntime, run: ContainerRun, env: Mapping[str, str], find_program: Callable[[str], str | None]
 ) -> ContainerCommand:
     check_gpus(runtime, gpus=run.gpus)
-    if not unshare:
-        raise JobFailed("its image cannot be run: charliecloud needs unshare (hint: install util-linux)")
-    # It makes no namespace of processes itself.
-    argv = [unshare, *(["--user", "--map-current-user"] if run.uid else []), "--pid", "--fork", "--kill-child=KILL"]
+    setpriv, unshare = find_program("setpriv"), find_program("unshare")
+    if not (setpriv and unshare):
+        raise JobFailed("its image cannot be run: charliecloud needs setpriv and unshare (hint: install util-linux)")
+    # It makes no namespace of processes itself. Where all processes stand still, the shell does not see that the
+    # supervisor is gone: the kernel kills them.
+    argv = [setpriv, "--pdeathsig", "KILL"]
+    argv += [unshare, *(["--user", "--map-current-user"] if run.uid else []), "--pid", "--fork", "--kill-child=KILL"]
     argv += [runtime.program, "--private-tmp", "--set-env", "--cd", run.work]
     for path in (*run.writable, *run.readable):
         argv += ["--bind", f"{path}:{path}"]

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -112,7 +111,7 @@ class ContainerEnvironmentBuild(EnvironmentBuild):
         if kind == "charliecloud":
             make_mount_points(run.image, (*run.writable, *run.readable))
         runtime = ContainerRuntime(kind, wanted["program"])
-        command, env = build_container_command(runtime, run, shutil.which("unshare") or "")
+        command, env = build_container_command(runtime, run)
         base = {MARK: self._mark} if kind == "charliecloud" else self._env
         # By podman, the container's pipe is descriptor 3, and otherwise stdin.
         prefix = ["/bin/sh", "-c", 'exec 3<&0 "$@" </dev/null', "monkey"] if kind == "podman" else []

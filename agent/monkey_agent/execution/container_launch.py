@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,4 +60,4 @@ def make_container_command(
     write_start_mark(space.container_mark, hold.container.number)
     if kind == "charliecloud":
         make_mount_points(run.image, (*run.writable, *run.readable))
-    return build_container_command(hold.container.runtime, run, shutil.which("unshare") or "")
+    return build_container_command(hold.container.runtime, run)

@@ -45,7 +45,7 @@ def test_the_one_that_the_provider_names_is_taken(tmp_path: Path) -> None:
         LookupError, match=r"charliecloud does not work: there is no ch-image \(hint: repair charliecloud"
     ):
         find_runtime(path, "charliecloud")
-    write_program(tmp_path, "ch-image"), write_program(tmp_path, "unshare")
+    [write_program(tmp_path, name) for name in ("ch-image", "setpriv", "unshare")]
     assert find_runtime(path, "charliecloud") == ContainerRuntime("charliecloud", program)
     assert find_runtime(path).kind == "podman"
 

@@ -35,7 +35,7 @@ RUN = ContainerRun(
 
 def build(kind: RuntimeKind, **more: Any) -> tuple[str, dict[str, str]]:
     run = replace(RUN, **more)
-    argv, env = build_container_command(ContainerRuntime(kind, f"/usr/bin/{kind}"), run, "/usr/bin/unshare")
+    argv, env = build_container_command(ContainerRuntime(kind, f"/usr/bin/{kind}"), run, "/usr/bin/{}".format)
     assert argv[-3:] == ["python", "train.py", "a b"]
     assert not any("hunter2" in word for word in argv), "no secret is in a command line"
     return " ".join(argv), env
@@ -120,8 +120,10 @@ def test_a_home_and_a_directory_for_temporary_files_that_the_spec_names_are_kept
 
 def test_charliecloud() -> None:
     line, env = build("charliecloud")
-    began = "/usr/bin/unshare --user --map-current-user --pid --fork --kill-child=KILL /usr/bin/charliecloud "
-    assert line.startswith(began)
+    began = (
+        "/usr/bin/setpriv --pdeathsig KILL /usr/bin/unshare --user --map-current-user --pid --fork --kill-child=KILL "
+    )
+    assert line.startswith(f"{began}/usr/bin/charliecloud ")
     assert "--bind /state/1.1:/state/1.1" in line and env["TOKEN"] == "hunter2"
     assert "--map-current-user" not in build("charliecloud", uid=0)[0]
     with pytest.raises(JobFailed, match="hands no GPUs"):

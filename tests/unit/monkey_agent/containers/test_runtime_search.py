@@ -31,7 +31,7 @@ def test_a_missing_runtime_is_told_and_looked_for_again_after_a_minute(tmp_path:
 
         assert search.find_lack(gpus=False) is None, "nobody waits for the answer"
         assert "this machine has none of apptainer" in (await ask() or "")
-        for name in ("ch-run", "ch-image", "unshare"):
+        for name in ("ch-run", "ch-image", "setpriv", "unshare"):
             write_program(tmp_path, name)
         now = 59.0
         assert "this machine has none of" in (search.find_lack(gpus=False) or "")
