@@ -75,6 +75,9 @@ def runtime(request: pytest.FixtureRequest, shop: Shop, registry: Registry, tmp_
         shop.env["DOCKER_HOST"] = request.getfixturevalue("docker")
     yield request.param
     shop.kill_all()
+    # The sweeper is gone, too: nothing else ends a stopped container of a daemon that lives.
+    if request.param == "docker" and (left := list_containers(shop, "docker")):
+        subprocess.run(["docker", "rm", "--force", *left], env=shop.env, capture_output=True, check=True)
     if request.param == "podman":
         # While the sweeper of a killed agent removes a container, podman refuses.
         reset = ["podman", "system", "reset", "--force"]
