@@ -37,6 +37,13 @@ QUICK = {
 KILLS = [(name, victims) for name in RUNTIMES for victims in SETS if LONG or victims in QUICK[name]]
 
 
+def is_inside(pid: int) -> bool:
+    """Say whether a process sees the files of the image."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/root/inside").exists()
+    return False
+
+
 @pytest.mark.parametrize(
     ("runtime", "victims"),
     [pytest.param(*kill, marks=pytest.mark.needs(kill[0])) for kill in KILLS],
@@ -45,7 +52,7 @@ KILLS = [(name, victims) for name in RUNTIMES for victims in SETS if LONG or vic
 def test_no_container_is_left(shop: Shop, registry: Registry, runtime: str, victims: str) -> None:
     apply(shop, registry, "sleep 4247{i} & sleep 4246{i}; true", "--detach", jobs=2)
     running = until(lambda: (found := find_sleepers()) and len(found) == 4 and found, "jobs run", 40)
-    inside = {pid for pid in running if Path(f"/proc/{pid}/root/inside").exists()}
+    inside = {pid for pid in running if is_inside(pid)}
     assert inside == running, "the jobs are in containers"
     listed = list_containers(shop, runtime)
     assert len(listed) == (0 if runtime == "charliecloud" else 2)
@@ -61,13 +68,6 @@ def test_no_container_is_left(shop: Shop, registry: Registry, runtime: str, vict
         assert not find_sleepers(), "nobody is left who would start the jobs again"
 
 
-def is_inside(pid: int) -> bool:
-    """Say whether a process sees the files of the image."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/root/inside").exists()
-    return False
-
-
 @pytest.mark.parametrize(
     "runtime", [needing[name] for name in RUNTIMES if LONG or name == "charliecloud"], indirect=True
 )
@@ -77,12 +77,15 @@ def test_a_container_that_stands_still_is_left_no_more_than_others(
     apply(shop, registry, "sleep 4245{i}; true", "--detach", jobs=1)
     until(find_sleepers, "the job runs", 40)
     # As when its lease is lost: the shell that waits for the supervisor's end stands still, too.
-    inside = {pid for pid, _ in list_lines() if is_inside(pid)}
-    for pid in (*inside, *find_all("--kill-child")):
-        os.kill(pid, signal.SIGSTOP)
+    inside = {pid for pid, _ in list_lines() if is_inside(pid) and belongs(pid, shop)}
     assert inside
-    for pid in [pid for victim in ("agent", "supervisor") for pid in find_all(*VICTIMS[victim]) if belongs(pid, shop)]:
-        os.kill(pid, signal.SIGKILL)
+    for group in {os.getpgid(pid) for pid in inside}:
+        os.killpg(group, signal.SIGSTOP)
+    killed = [pid for victim in ("agent", "supervisor") for pid in find_all(*VICTIMS[victim]) if belongs(pid, shop)]
+    # All at once: none of them sees another's end, and kills the job itself.
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in killed:
+            os.kill(pid, number)
     until(lambda: not inside & {pid for pid, _ in list_lines()}, "the container ends", LEFT)
 
 
