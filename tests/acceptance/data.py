@@ -8,7 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+from monkey.transfer.datasets.hash_state import COARSE_TICK
+from tests.acceptance.shop import until
 
 SPEC = "datasets: {d: data}\ncommand: [python3, -c, 'pass']\noutputs: []\n"
 LISTING = re.compile(r"\b[0-9a-f]{32}\.dir\b")
@@ -21,6 +25,15 @@ def fill(root: Path, files: int, size: int = 100) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(hashlib.sha256(b"%d" % n).digest() * (size // 32 + 1))
     return root
+
+
+def settle(root: Path) -> None:
+    """Wait until every file below has been left alone for so long that its times would show a change.
+
+    Verbs that are forks look within milliseconds, and keep no hash of a file that was written just then.
+    """
+    newest = max(path.stat().st_ctime_ns for path in root.rglob("*"))
+    until(lambda: time.time_ns() > newest + COARSE_TICK, f"{root} was written just now")
 
 
 def contents(root: Path) -> dict[str, bytes]:

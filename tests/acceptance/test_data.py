@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.data import SPEC, contents, fill, objects, oid_of, pulled, whole
+from tests.acceptance.data import SPEC, contents, fill, objects, oid_of, pulled, settle, whole
 from tests.acceptance.shop import Shop, until
 
 pytestmark = pytest.mark.slow
@@ -80,6 +80,7 @@ def test_a_path_is_pushed_by_itself(shop: Shop, store: Path, tmp_path: Path) -> 
     """Every file is read once, hashed on its way into the store."""
     data = fill(shop.root / "data", 1200)
     (data / "large").write_bytes(os.urandom(1 << 16) * 100)
+    settle(data)
     said = shop.run("push", "--path", "data").stdout
     assert "1,201 files" in said and "in 1,202 objects uploaded" in said
     assert whole(store) and len(objects(store)) == 1202
