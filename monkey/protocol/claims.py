@@ -42,6 +42,8 @@ class Claims:
         self._store, self._create = store, create
         self._heart, self._observer, self._clock = heart, observer, clock
         self._nonce = 0
+        #: Claim that was suspected to since when its owner was silent then.
+        self._suspects: dict[tuple[str, int], float] = {}
 
     def free(self, log: EntryLog) -> bool:
         """May a claim be appended after the last entry known, as far as the last look tells?"""
@@ -51,6 +53,18 @@ class Claims:
         if tail.agent == self._observer.me:
             return (log.base, log.head) not in self._heart.held
         return self._observer.lost(tail, log.base, log.head)
+
+    def is_lost(self, log: EntryLog) -> bool:
+        """Does the log end with a claim whose owner is gone, as far as the last look tells?"""
+        return isinstance(log.tail, Claim | TornEntry) and self.free(log)
+
+    def is_suspect(self, log: EntryLog) -> bool:
+        """Does it end with a claim whose owner was silent ever since this was asked first? It may be lost soon."""
+        tail = log.tail
+        if not isinstance(tail, Claim | TornEntry) or tail.agent == self._observer.me or self.free(log):
+            return False
+        since = self._observer.tell_silent_since(tail.agent)
+        return self._suspects.setdefault((log.base, log.head), since) == since
 
     async def take(
         self, log: EntryLog, sweep: str, checkpoint: int = 0, lost_seconds: float = 0.0, user: str = ""

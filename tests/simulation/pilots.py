@@ -40,6 +40,8 @@ class Pilots:
         #: Job to the ends that must count: their position, and how many checkpoints there were.
         self._cuts: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         self._ends: dict[str, float] = {}
+        #: Claims (job, position) of pilots that had too little time left.
+        self._late: set[tuple[str, int]] = set()
 
     def raised(self, life: Life) -> None:
         """An agent begins on a new pilot, which is gone some time after its end."""
@@ -50,6 +52,8 @@ class Pilots:
     def size(self, execution: Execution) -> None:
         """Give the jobs that last their work; the patient one saves what it has done, in every other attempt or so."""
         job = execution.attempt.job
+        if (job, execution.attempt.k) in self._late:
+            self.world.violations["a job began that may not end in time"] += 1
         if self.whole is not None and job in self._work:
             execution.left = max(1.0, self._work[job] - self._done[job])
             saves = job == PATIENT and random.Random(f"pilots {self.world.seed} {execution.attempt.k}").random() < 0.5
@@ -75,6 +79,8 @@ class Pilots:
 
     def ended(self, job: str, entry: JobEntry, log: EntryLog) -> None:
         """An end was written."""
+        if isinstance(entry, EndEntry) and (job, log.head - 1) in self._late:
+            self.world.counts["released for a machine with more time"] += 1
         if self.whole is None or not isinstance(entry, EndEntry) or not entry.pilot_time:
             return
         ran = max((one.ran for one in self.world.active[job] if one.attempt.k == entry.out), default=0.0)
@@ -99,7 +105,7 @@ class Pilots:
             return
         timeout, end = self.timeouts[claim.sweep], self._ends.get(claim.agent)
         if timeout and end and claim.at + timeout > end + 1:
-            self.world.violations["a job was claimed that may not end in time"] += 1
+            self._late.add((job, log.head))
         state = self.world.endings.states.get(claim.sweep)  # none where the store holds what no client of ours wrote
         since = state.retries.get(job, 0) if state else 0
         cuts = [saved for k, saved in self._cuts[job] if since < k < log.head]

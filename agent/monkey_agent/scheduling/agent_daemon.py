@@ -70,6 +70,8 @@ class AgentDaemon:
         self._failure: BaseException | None = None
         self._unfit: MachineUnfit | None = None
         self._idle_since: float | None = None
+        #: Are agents silent whose jobs this machine has too little time for? It waits to see, and releases these then.
+        self._suspects = False
         #: Did it leave because there was nothing to do; because it was asked to; because the store stayed away?
         self.found_nothing = self.taken_back = self.gave_up = self._was_busy = False
         self._why = "the agent leaves"
@@ -164,7 +166,7 @@ class AgentDaemon:
         while (left := self.time.left) > 0:
             await self.clock.sleep(min(left, FENCE))
         self.attempts.time_over = True
-        work_left = bool(self.attempts.in_hand or self.queue.busy or self.queue.lacks_time)
+        work_left = bool(self.attempts.in_hand or self.queue.busy or self.queue.short_of_time)
         self.stop(self.time.reason, replaced=not work_left)
 
     async def _fence(self) -> None:
@@ -240,7 +242,7 @@ class AgentDaemon:
 
     def _idle(self) -> None:
         now = self.clock.now()
-        if self.attempts.in_hand or self.queue.busy:
+        if self.attempts.in_hand or self.queue.busy or self._suspects:
             self._idle_since = None
             return
         self._idle_since = now if self._idle_since is None else self._idle_since
@@ -248,8 +250,8 @@ class AgentDaemon:
         # What has expired is not waited for: there are machines that are paid for until they go.
         if patience is not None and (self.queue.expired or now - self._idle_since >= patience):
             # What only lacks time is left to the next machine.
-            self.taken_back = self.taken_back or self.queue.lacks_time
-            self.found_nothing = not self.queue.lacks_time
+            self.found_nothing = not self.queue.short_of_time
+            self.taken_back = self.taken_back or not self.found_nothing
             self._leaving.set()
 
     # -- dispatch -----------------------------------------------------------------------------------------------------
@@ -261,7 +263,19 @@ class AgentDaemon:
             try:
                 with self.errors.alone("handing out slots"):
                     await self.dispatcher.fill(self._leaving.is_set)
+                    if not self._leaving.is_set():
+                        await self._release_lost()
             except StoreError as exc:
                 self.troubles.note(exc)
             if self.queue.finished and self.heart.told < self.heart.journal.total:
                 self.beats.hurry()  # whoever waits for the sweep's end is told at once
+
+    async def _release_lost(self) -> None:
+        """Release what is lost of sweeps that only lack time. Raises StoreError."""
+        suspects = False
+        for candidates in self.queue.short_of_time:
+            if self.queue.over(candidates.state):
+                continue
+            suspects |= await self.picker.release_lost(candidates)
+            suspects |= await self.permits.release_lost(candidates.state.name)
+        self._suspects = suspects

@@ -135,11 +135,29 @@ class JobPicker:
             self._share = min(LOG_READERS / idle, MAX_LOG_READINGS / len(owners))
         return self._share
 
-    async def claim(self, candidates: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
-        """Claim a job that was found; return None where another agent was faster, or the store does not answer."""
+    async def release_lost(self, candidates: JobCandidates) -> bool:
+        """Release the sweep's jobs that were met and whose agents are gone, for machines that have more time.
+
+        To be sure takes a lease, and no machine may have the time for that and for the job. Returns whether the
+        agents of others are suspect. Raises StoreError.
+        """
+        logs = {job: log for job, log in self._logs.items() if job in candidates.revision.rows}
+        for job, log in logs.items():
+            if self._claims.is_lost(log) and (held := await self.claim(candidates, job, log, to_run=False)):
+                await self._claims.release(held, "its agent was gone, and this machine has too little time for it")
+                self.settle(candidates, job, log)
+        return any(self._claims.is_suspect(log) for log in logs.values())
+
+    async def claim(
+        self, candidates: JobCandidates, job: str, log: EntryLog, *, to_run: bool = True
+    ) -> HeldClaim | None:
+        """Claim a job that was found; return None where another agent was faster, or the store does not answer.
+
+        `to_run`: only if it fits the time that this machine has left.
+        """
         for _ in range(ROUNDS):
             head = log.head
-            held = await self._take(candidates, job, log)
+            held = await self._take(candidates, job, log, to_run=to_run)
             self._outrun = held is None and log.head > head
             if held:
                 self._mourn(job, log, held.k, candidates)
@@ -207,9 +225,9 @@ class JobPicker:
         if known is None or known.k < log.head:
             self.journal(make_record(job, log.head, tail, self._observer.me))
 
-    async def _take(self, candidates: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
+    async def _take(self, candidates: JobCandidates, job: str, log: EntryLog, *, to_run: bool) -> HeldClaim | None:
         checkpoint = await self._checkpoint(job, log.tail)
-        if not self._time.fits(candidates.revision.settings.timeout):
+        if to_run and not self._time.fits(candidates.revision.settings.timeout):
             return None  # reading the log took its time
         lost, user = self._lost(job, log.tail).seconds, candidates.revision.author
         return await self._claims.take(log, candidates.state.name, checkpoint, lost, user)

@@ -229,6 +229,10 @@ class HeartbeatObserver(JournalIndex):
             return True
         return isinstance(claim, Claim) and beat is not None and beat.seq > claim.seq and (base, k) not in beat.held
 
+    def tell_silent_since(self, agent: str) -> float:
+        """Return since when the owner of a claim was silent, on this machine's clock; `lost` was asked of it before."""
+        return self._seen[agent][1]
+
     async def confirm(self, claim: Claim | TornEntry, base: str, k: int) -> bool:
         """Ask again for the owner's newest heartbeat, in case the listing or this machine's cache lagged behind."""
         if self.predecessor(claim.agent) or isinstance(claim, TornEntry):

@@ -109,6 +109,14 @@ class Permits:
             else:
                 self._claims.drop(held)
 
+    async def release_lost(self, sweep: str) -> bool:
+        """Release the permits met whose agents are gone; return whether others are suspect. Raises StoreError."""
+        logs = self._pools.get(sweep, _Pool()).logs.values()
+        for log in logs:
+            if self._claims.is_lost(log) and (held := await self._claims.take(log, sweep)):
+                await self._claims.release(held, "its agent is gone")
+        return any(self._claims.is_suspect(log) for log in logs)
+
     @property
     def idle(self) -> list[str]:
         """Return the sweeps that have unused permits here."""
