@@ -141,7 +141,8 @@ class JobPicker:
         To be sure takes a lease, and no machine may have the time for that and for the job. Returns whether the
         agents of others are suspect. Raises StoreError.
         """
-        logs = {job: log for job, log in self._logs.items() if job in candidates.revision.rows}
+        rows = candidates.revision.rows
+        logs = {job: log for job, log in self._logs.items() if job in rows and job not in self.in_hand}
         for job, log in logs.items():
             if self._claims.is_lost(log) and (held := await self.claim(candidates, job, log, to_run=False)):
                 await self._claims.release(held, "its agent was gone, and this machine has too little time for it")
