@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ class Claims:
         self._store, self._create = store, create
         self._heart, self._observer, self._clock = heart, observer, clock
         self._nonce = 0
-        #: Claim that was suspected to since when its owner was silent then.
+        #: Claim (base of its log, position) to since when its owner was silent, when `is_suspect` was asked first.
         self._suspects: dict[tuple[str, int], float] = {}
 
     def free(self, log: EntryLog) -> bool:
@@ -54,17 +55,18 @@ class Claims:
             return (log.base, log.head) not in self._heart.held
         return self._observer.lost(tail, log.base, log.head)
 
-    def is_lost(self, log: EntryLog) -> bool:
-        """Does the log end with a claim whose owner is gone, as far as the last look tells?"""
-        return isinstance(log.tail, Claim | TornEntry) and self.free(log)
+    def is_abandoned(self, log: EntryLog) -> bool:
+        """Does the log end with a claim of another agent, which is gone as far as the last look tells?"""
+        tail = log.tail
+        return isinstance(tail, Claim | TornEntry) and tail.agent != self._observer.me and self._observer.gone(tail)
 
     def is_suspect(self, log: EntryLog) -> bool:
-        """Does it end with a claim whose owner was silent ever since this was asked first? It may be lost soon."""
+        """Does it end with one of an agent that may be gone: it was not heard of since this was asked first?"""
         tail = log.tail
-        if not isinstance(tail, Claim | TornEntry) or tail.agent == self._observer.me or self.free(log):
+        if not isinstance(tail, Claim | TornEntry) or tail.agent == self._observer.me or self._observer.gone(tail):
             return False
-        since = self._observer.tell_silent_since(tail.agent)
-        return self._suspects.setdefault((log.base, log.head), since) == since
+        since = self._observer.silent_since(tail.agent)
+        return since <= self._suspects.setdefault((log.base, log.head), since)
 
     async def take(
         self, log: EntryLog, sweep: str, checkpoint: int = 0, lost_seconds: float = 0.0, user: str = ""
@@ -89,6 +91,9 @@ class Claims:
                 won = await log.append(self._store, self._create, spot[1], claim, durable=False)
         except StoreError:
             won = False
+        except asyncio.CancelledError:
+            self._heart.held.discard(spot)  # it may be there: the next heartbeat frees it
+            raise
         if won and self._heart.may_work(epoch):
             return HeldClaim(log, spot[1], claim, epoch)
         self._heart.held.discard(spot)

@@ -77,6 +77,7 @@ class Endings:
     def _fold(self, name: str) -> tuple[SweepState, SweepState]:
         """Fold both logs from their beginning; return the state before, and after."""
         before, state = self.states.get(name, SweepState(name)), SweepState(name)
+        running = before
         stops = [tally_stop(each, self.world.log(KEYS.job_log(each.job))) for each in self._pointers[name]]
         for key, data in self._entries[name]:
             judged = judge_entry(state, KEYS, "", self.world.signers, data)
@@ -84,15 +85,20 @@ class Endings:
                 self.world.violations["a forged entry counted"] += 1
             state = apply_stops(judged, stops)
             # A person may give an order before an agent writes its pointer: what counts is the place that it names.
-            if state.cause != judged.cause and not judged.active:
-                self.world.violations["what was not active was ended by a job"] += 1
+            if state.cause != judged.cause:
+                running = judged
+                if not judged.active:
+                    self.world.violations["what was not active was ended by a job"] += 1
         self.states[name] = state
         if state.cause is not None and state.cause != before.cause:
-            self._check_stop(before, state)
+            self._check_stop(running, state)
         return before, state
 
-    def _check_stop(self, before: SweepState, state: SweepState) -> None:
-        """Look at a sweep that a job's end has just ended: was that end there, and such an end?"""
+    def _check_stop(self, running: SweepState, state: SweepState) -> None:
+        """Look at a sweep that a job's end has just ended: was that end there, and such an end?
+
+        `running`: the sweep after the entry that the pointer names. A forger may name a revision to come.
+        """
         world = self.world
         assert state.cause and state.revision
         (job, k), settings = state.cause, state.revision.settings
@@ -105,7 +111,7 @@ class Endings:
             seen = StopEvidence.from_json(end.met) if isinstance(end, EndEntry) and end.met else None
             if seen is None or not find_met_rule(settings.stop_when, seen):
                 world.violations["a sweep was ended by a goal that no job reached"] += 1
-            if before.waived:
+            if running.waived:
                 world.violations["a sweep that was opened again was ended by its goal"] += 1
         elif not settings.fail_fast or any(
             isinstance(entry, EndEntry) and entry.outcome is ClaimEnd.SUCCEEDED for entry in log[:k]

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from monkey.protocol.entries import Claim, EndEntry, JobEntry
+from monkey.protocol.entries import Claim, EndEntry, JobEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog, tally_log
 from monkey.protocol.sweeps.verdicts import is_cut_off
 from monkey_agent.ports import AttemptEnd, AttemptOutcome
@@ -106,6 +106,8 @@ class Pilots:
         timeout, end = self.timeouts[claim.sweep], self._ends.get(claim.agent)
         if timeout and end and claim.at + timeout > end + 1:
             self._late.add((job, log.head))
+            if log.head < 2 or not isinstance(log.entries[-2], Claim | TornEntry):
+                self.world.violations["a job was claimed that may not end in time"] += 1
         state = self.world.endings.states.get(claim.sweep)  # none where the store holds what no client of ours wrote
         since = state.retries.get(job, 0) if state else 0
         cuts = [saved for k, saved in self._cuts[job] if since < k < log.head]

@@ -21,6 +21,7 @@ from monkey_agent.scheduling.agent_identity import PROTOCOL, AgentIdentity, Prot
 from monkey_agent.scheduling.attempts import Attempts
 from monkey_agent.scheduling.claiming import JobPicker
 from monkey_agent.scheduling.dispatcher import Dispatcher
+from monkey_agent.scheduling.job_candidates import JobCandidates
 from monkey_agent.scheduling.polling import PollSchedule
 from monkey_agent.scheduling.sweep_queue import SweepQueue
 from monkey_agent.unexpected_errors import UnexpectedErrors
@@ -70,8 +71,8 @@ class AgentDaemon:
         self._failure: BaseException | None = None
         self._unfit: MachineUnfit | None = None
         self._idle_since: float | None = None
-        #: Are agents silent whose jobs this machine has too little time for? It waits to see, and releases these then.
-        self._suspects = False
+        #: Does it wait to see whether agents are gone, to leave their jobs to machines with more time?
+        self._watches = False
         #: Did it leave because there was nothing to do; because it was asked to; because the store stayed away?
         self.found_nothing = self.taken_back = self.gave_up = self._was_busy = False
         self._why = "the agent leaves"
@@ -166,7 +167,7 @@ class AgentDaemon:
         while (left := self.time.left) > 0:
             await self.clock.sleep(min(left, FENCE))
         self.attempts.time_over = True
-        work_left = bool(self.attempts.in_hand or self.queue.busy or self.queue.short_of_time)
+        work_left = bool(self.attempts.in_hand or self.queue.busy or self.queue.lacks_time)
         self.stop(self.time.reason, replaced=not work_left)
 
     async def _fence(self) -> None:
@@ -242,7 +243,7 @@ class AgentDaemon:
 
     def _idle(self) -> None:
         now = self.clock.now()
-        if self.attempts.in_hand or self.queue.busy or self._suspects:
+        if self.attempts.in_hand or self.queue.busy or self._watches:
             self._idle_since = None
             return
         self._idle_since = now if self._idle_since is None else self._idle_since
@@ -250,8 +251,8 @@ class AgentDaemon:
         # What has expired is not waited for: there are machines that are paid for until they go.
         if patience is not None and (self.queue.expired or now - self._idle_since >= patience):
             # What only lacks time is left to the next machine.
-            self.found_nothing = not self.queue.short_of_time
-            self.taken_back = self.taken_back or not self.found_nothing
+            self.taken_back = self.taken_back or self.queue.lacks_time
+            self.found_nothing = not self.queue.lacks_time
             self._leaving.set()
 
     # -- dispatch -----------------------------------------------------------------------------------------------------
@@ -263,19 +264,34 @@ class AgentDaemon:
             try:
                 with self.errors.alone("handing out slots"):
                     await self.dispatcher.fill(self._leaving.is_set)
-                    if not self._leaving.is_set():
-                        await self._release_lost()
+                    await self._release_abandoned()
             except StoreError as exc:
                 self.troubles.note(exc)
             if self.queue.finished and self.heart.told < self.heart.journal.total:
                 self.beats.hurry()  # whoever waits for the sweep's end is told at once
 
-    async def _release_lost(self) -> None:
-        """Release what is lost of sweeps that only lack time. Raises StoreError."""
-        suspects = False
-        for candidates in self.queue.short_of_time:
-            if self.queue.over(candidates.state):
-                continue
-            suspects |= await self.picker.release_lost(candidates)
-            suspects |= await self.permits.release_lost(candidates.state.name)
-        self._suspects = suspects
+    async def _release_abandoned(self) -> None:
+        """Release what agents that are gone hold of sweeps for which this machine has too little time.
+
+        Raises StoreError.
+        """
+        watches = False
+        try:
+            for name, candidates in list(self.queue.by_sweep.items()) if self.time.left < float("inf") else ():
+                if not (self._leaving.is_set() or self.dispatcher.closed or self.queue.over(candidates.state)):
+                    watches |= await self._release_of(name, candidates)
+        finally:
+            self._watches = watches
+
+    async def _release_of(self, name: str, candidates: JobCandidates) -> bool:
+        most = candidates.revision.settings.timeout
+        if not self.time.ever_fits(most):
+            return False
+        try:
+            watches = await self.picker.release_abandoned(candidates)
+            return (not self.time.fits(most) and await self.permits.release_abandoned(name)) or watches
+        except StoreError:
+            raise
+        except Exception as exc:
+            self.queue.set_aside(name, exc)
+            return False

@@ -103,7 +103,10 @@ class JobPicker:
         for beat in (self._observer.beats[agent] for agent in silent & self._observer.beats.keys()):
             held = {base.removeprefix(self._keys.jobs).removesuffix("/") for base, _ in beat.held}
             jobs |= held - self._logs.keys()
-        return sorted(jobs, key=lambda job: zlib.crc32(f"{self._observer.me} {job}".encode()))
+        return sorted(jobs, key=self._rank)
+
+    def _rank(self, job: str) -> int:
+        return zlib.crc32(f"{self._observer.me} {job}".encode())
 
     async def _open(self, candidates: JobCandidates, job: str) -> EntryLog | None:
         """Return the job's log if a claim may be appended to it, else None. Raises StoreError."""
@@ -135,30 +138,34 @@ class JobPicker:
             self._share = min(LOG_READERS / idle, MAX_LOG_READINGS / len(owners))
         return self._share
 
-    async def release_lost(self, candidates: JobCandidates) -> bool:
-        """Release the sweep's jobs that were met and whose agents are gone, for machines that have more time.
+    async def release_abandoned(self, candidates: JobCandidates) -> bool:
+        """Release the sweep's jobs met whose agents are gone, if this machine has too little time for them.
 
-        To be sure takes a lease, and no machine may have the time for that and for the job. Returns whether the
-        agents of others are suspect. Raises StoreError.
+        To be sure takes a whole lease, and no machine may have the time for that and for the job. The next one need
+        not watch. Returns whether the agents of others may be gone. Raises StoreError.
         """
-        rows = candidates.revision.rows
-        logs = {job: log for job, log in self._logs.items() if job in rows and job not in self.in_hand}
-        for job, log in logs.items():
-            if self._claims.is_lost(log) and (held := await self.claim(candidates, job, log, to_run=False)):
-                await self._claims.release(held, "its agent was gone, and this machine has too little time for it")
-                self.settle(candidates, job, log)
-        return any(self._claims.is_suspect(log) for log in logs.values())
+        fits = self._time.fits(candidates.revision.settings.timeout)
+        if fits and not self._time.is_half_over:
+            return False
+        met = {
+            job: log
+            for job, log in self._logs.items()
+            if candidates.state.wants(job) and job not in self.in_hand and (not fits or self._is_for_more_time(log))
+        }
+        for job in sorted((job for job, log in met.items() if self._claims.is_abandoned(log)), key=self._rank):
+            log = met[job]
+            await log.refresh(self._store)
+            if self._claims.is_abandoned(log) and (held := await self._take(candidates, job, log)):
+                self._mourn(job, log, held.k, candidates)
+                await self._claims.release(held, "its agent is gone, and this machine has too little time for it")
+            self.settle(candidates, job, log)
+        return bool([log for log in met.values() if self._claims.is_suspect(log)])  # all are asked
 
-    async def claim(
-        self, candidates: JobCandidates, job: str, log: EntryLog, *, to_run: bool = True
-    ) -> HeldClaim | None:
-        """Claim a job that was found; return None where another agent was faster, or the store does not answer.
-
-        `to_run`: only if it fits the time that this machine has left.
-        """
+    async def claim(self, candidates: JobCandidates, job: str, log: EntryLog) -> HeldClaim | None:
+        """Claim a job that was found; return None where another agent was faster, or the store does not answer."""
         for _ in range(ROUNDS):
             head = log.head
-            held = await self._take(candidates, job, log, to_run=to_run)
+            held = await self._take(candidates, job, log, to_run=True)
             self._outrun = held is None and log.head > head
             if held:
                 self._mourn(job, log, held.k, candidates)
@@ -182,13 +189,19 @@ class JobPicker:
             return True
         if log.head == 0:
             return False
-        if self._time.is_half_over and any(isinstance(entry, EndEntry) and entry.pilot_time for entry in log.entries):
-            return True  # it ended with a machine's time before: it is for one that has more of it
+        if self._is_for_more_time(log):
+            return True
         due = self._due(candidates, job, log, counts.failed_at)
         if due > self._clock.now():
             candidates.wait(job, due)
             return True
         return False
+
+    def _is_for_more_time(self, log: EntryLog) -> bool:
+        """Did the job end with a machine's time before? It is for one that has more of it than this one has left."""
+        return self._time.is_half_over and any(
+            isinstance(entry, EndEntry) and entry.pilot_time for entry in log.entries
+        )
 
     def _final(self, candidates: JobCandidates, job: str, judged: Verdict, counts: LogTally) -> None:
         """Note the verdict on a job that will not run again."""
@@ -226,7 +239,9 @@ class JobPicker:
         if known is None or known.k < log.head:
             self.journal(make_record(job, log.head, tail, self._observer.me))
 
-    async def _take(self, candidates: JobCandidates, job: str, log: EntryLog, *, to_run: bool) -> HeldClaim | None:
+    async def _take(
+        self, candidates: JobCandidates, job: str, log: EntryLog, *, to_run: bool = False
+    ) -> HeldClaim | None:
         checkpoint = await self._checkpoint(job, log.tail)
         if to_run and not self._time.fits(candidates.revision.settings.timeout):
             return None  # reading the log took its time

@@ -272,10 +272,9 @@ class SweepQueue:
         return bool(self._open()) or self.notifier.waits or self._unchecked
 
     @property
-    def short_of_time(self) -> list[JobCandidates]:
-        """Return the sweeps that only lack time, and would have it on a machine whose time begins now."""
-        fit = [name for name, most in self.untimely.items() if self._time.ever_fits(most)]
-        return [self.by_sweep[name] for name in fit if name in self.by_sweep]
+    def lacks_time(self) -> bool:
+        """Is there a sweep that only lacks time, and would have it on a machine whose time begins now?"""
+        return any(self._time.ever_fits(most) for name, most in self.untimely.items() if name in self.by_sweep)
 
     @property
     def secrets(self) -> frozenset[str]:

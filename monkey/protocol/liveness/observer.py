@@ -217,21 +217,26 @@ class HeartbeatObserver(JournalIndex):
         """Return the lease of a claim's owner, in seconds: the longer of what its claim and its heartbeat tell."""
         return LEASE if isinstance(claim, TornEntry) else max(claim.lease, self._find_lease(claim.agent))
 
-    def lost(self, claim: Claim | TornEntry, base: str, k: int) -> bool:
-        """May this claim be taken over, as far as this look tells? `base`, `k`: as heartbeats list it."""
+    def gone(self, claim: Claim | TornEntry) -> bool:
+        """Is its owner gone, as far as this look tells: an earlier life of this agent, or silent for a whole lease?"""
         owner = claim.agent
         if self.predecessor(owner):
             return True
         self._wanted[owner] = lease = self.judge_lease(claim)
         beat = self.beats.get(owner)
         self._note(owner, beat.seq if beat else None)
-        if self._started - self._seen[owner][1] > lease:
-            return True
-        return isinstance(claim, Claim) and beat is not None and beat.seq > claim.seq and (base, k) not in beat.held
+        return self._started - self._seen[owner][1] > lease
 
-    def tell_silent_since(self, agent: str) -> float:
-        """Return since when the owner of a claim was silent, on this machine's clock; `lost` was asked of it before."""
+    def silent_since(self, agent: str) -> float:
+        """Return since when the owner of a claim is silent, on this machine's clock; `gone` was asked of it before."""
         return self._seen[agent][1]
+
+    def lost(self, claim: Claim | TornEntry, base: str, k: int) -> bool:
+        """May this claim be taken over, as far as this look tells? `base`, `k`: as heartbeats list it."""
+        if self.gone(claim):
+            return True
+        beat = self.beats.get(claim.agent)
+        return isinstance(claim, Claim) and beat is not None and beat.seq > claim.seq and (base, k) not in beat.held
 
     async def confirm(self, claim: Claim | TornEntry, base: str, k: int) -> bool:
         """Ask again for the owner's newest heartbeat, in case the listing or this machine's cache lagged behind."""

@@ -109,13 +109,16 @@ class Permits:
             else:
                 self._claims.drop(held)
 
-    async def release_lost(self, sweep: str) -> bool:
-        """Release the permits met whose agents are gone; return whether others are suspect. Raises StoreError."""
-        logs = self._pools.get(sweep, _Pool()).logs.values()
-        for log in logs:
-            if self._claims.is_lost(log) and (held := await self._claims.take(log, sweep)):
-                await self._claims.release(held, "its agent is gone")
-        return any(self._claims.is_suspect(log) for log in logs)
+    async def release_abandoned(self, sweep: str) -> bool:
+        """Release the permits met whose agents are gone; return whether others' may be. Raises StoreError."""
+        suspects = False
+        for log in list(self._pools.get(sweep, _Pool()).logs.values()):
+            if self._claims.is_abandoned(log):
+                await log.jump(self._store)
+                if self._claims.is_abandoned(log) and (held := await self._claims.take(log, sweep)):
+                    await self._claims.release(held, "its agent is gone")
+            suspects |= self._claims.is_suspect(log)
+        return suspects
 
     @property
     def idle(self) -> list[str]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from monkey.protocol.entries import Claim, EndEntry
+from monkey.protocol.claims import Claims
+from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import HeartbeatWriter
-from monkey.protocol.layout import spell_number
 from monkey.protocol.sweeps.queue_markers import mark_queue
 from monkey.protocol.sweeps.sweep_log import append_revision
 from monkey.spec.job.lease_length import LEASE
+from monkey.store.create import Won, create_object
 from monkey.store.memory import MemoryStore
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
@@ -31,78 +33,149 @@ PAUSE = 5.0
 
 
 class Site:
-    """A sweep of one job at a time, which another agent has claimed, and pilots on one clock."""
+    """A sweep of one job, and pilots on one clock."""
 
     def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), SleptClock()
         self.owner = HeartbeatWriter(self.store, KEYS.beat(OWNER), self.clock)
-        self.logs = KEYS.job_log(JOB), KEYS.permit_log("a", 0)
-        self.owner.held |= {(log, 1) for log in self.logs}
+        self.job, self.permit = EntryLog(KEYS.job_log(JOB)), EntryLog(KEYS.permit_log("a", 0))
 
-    async def fill(self) -> None:
-        """Put the sweep, and what the other agent claimed, into the store."""
-        settings = replace(SETTINGS, timeout=TIMEOUT, max_concurrent_jobs=1)
+    async def apply(self, most: float | None, *, jobs: int | None = None) -> None:
+        """Ask for the sweep; `most`: its timeout in seconds; `jobs`: how many of it may run at once."""
+        settings = replace(SETTINGS, timeout=most, max_concurrent_jobs=jobs)
         await append_revision(self.store, KEYS, SIGNERS, replace(REVISION, sweep="a", settings=settings), 0)
         await mark_queue(self.store, KEYS, ["f"], "a", 1)
-        for log in self.logs:
-            await self.store.create(log + spell_number(1), Claim(OWNER, 1, 0, "a").encode())
+
+    async def claim(self, *logs: EntryLog) -> None:
+        """Have the other agent claim these, and beat once."""
+        for log in logs:
+            await log.append(self.store, create_object, log.head + 1, Claim(OWNER, 1, 0, "a"))
+            self.owner.held.add((log.base, log.head))
         assert await self.owner.beat()
 
-    async def pilot(self, name: str, life: float = WHOLE, *, beats: bool = False) -> AgentDaemon:
-        """Let a pilot look for so many seconds, or until it leaves; `beats`: while the other agent lives."""
+    def start(self, name: str, life: float = WHOLE) -> AgentDaemon:
+        """Start a pilot that has so many seconds left."""
         identity = AgentIdentity("p", "f", name, "0", [], PAUSE, self.clock.wall() + life, WHOLE)
-        slots = SimpleNamespace(
-            fits=lambda _: True,
-            take=lambda _: object(),
-            give=lambda _: None,
-            lacking="",
-            held_up="",
-            held_by_others=False,
-        )
-        body, began = cast(Any, SimpleNamespace()), self.clock.at
-        agent = AgentDaemon(self.store, identity, SIGNERS, self.clock, body, cast(Any, slots), random.Random(1))
-        while agent.time.left > 0 and not agent._leaving.is_set() and not agent.attempts.in_hand:
-            assert await agent.heart.beat() and (not beats or await self.owner.beat())
-            await agent._look()
-            await agent.dispatcher.fill(agent._leaving.is_set)
-            await agent._release_lost()
+        slots = SimpleNamespace(take=lambda _: object(), give=lambda _: None, fits=lambda _: True)
+        slots.lacking, slots.held_up, slots.held_by_others = "", "", False
+        body, rng = cast(Any, SimpleNamespace()), random.Random(1)
+        return AgentDaemon(self.store, identity, SIGNERS, self.clock, body, cast(Any, slots), rng)
+
+    async def live(self, *pilots: AgentDaemon, beats: bool = False) -> float:
+        """Let pilots look until each leaves or has a job; return for how long. `beats`: the other agent lives."""
+        began, left = self.clock.at, list(pilots)
+        while left:
+            assert not beats or await self.owner.beat()
+            for agent in left:
+                assert await agent.heart.beat()
+                await agent._look()
+                await agent.dispatcher.fill(agent._leaving.is_set)
+                await agent._release_abandoned()
+            left = [a for a in left if a.time.left > 0 and not a._leaving.is_set() and not a.attempts.in_hand]
             await self.clock.sleep(PAUSE)
-        await agent._abandon()
-        self.stayed = self.clock.at - began
-        return agent
+        for agent in pilots:
+            await agent._abandon()
+        return self.clock.at - began
 
-    async def releasers(self) -> list[str]:
-        """Return who released what the other agent had claimed: the job, and the permit; "" for nobody."""
-        found = []
-        for base in self.logs:
-            log = EntryLog(base)
-            await log.refresh(self.store)
-            end = log.entries[2] if log.head > 2 else None
-            found.append(end.agent.split("/")[1] if isinstance(end, EndEntry) else "")
-        return found
+    async def entries(self, log: EntryLog) -> list[tuple[str, str]]:
+        """Return whose the entries of a log are, and what they are."""
+        await log.refresh(self.store)
+        told = [entry for entry in log.entries if not isinstance(entry, TornEntry)]
+        return [(one.agent, str(one.outcome) if isinstance(one, EndEntry) else "claim") for one in told]
 
 
-def test_pilots_release_what_is_lost_and_the_next_one_runs_it(run: Run) -> None:
+def test_pilots_release_what_is_abandoned_and_the_next_one_runs_it(run: Run) -> None:
     async def live() -> None:
         site = Site()
-        await site.fill()
-        for name, releasers in (("m1", ["", "m1"]), ("m2", ["m2", "m1"])):
-            pilot = await site.pilot(name)
+        await site.apply(TIMEOUT, jobs=1)
+        await site.claim(site.job, site.permit)
+        for name in ("m1", "m2"):
+            pilot = site.start(name)
+            assert LEASE < await site.live(pilot) < WHOLE - 60, "it leaves once it has released what it met"
             assert not pilot.attempts.in_hand and not pilot.found_nothing and pilot.taken_back
-            assert await site.releasers() == releasers, "the permit first: while it is not free, no job is looked at"
-            assert LEASE < site.stayed < WHOLE - 60, "it leaves once it has released it"
-        pilot = await site.pilot("m3")
-        assert list(pilot.attempts.in_hand) == [JOB] and site.stayed < 60
+            # The permit first: while none is free, no job is looked at.
+            theirs = (
+                [(OWNER, "claim")] if name == "m1" else [(OWNER, "claim"), ("f/m2/0", "claim"), ("f/m2/0", "released")]
+            )
+            assert await site.entries(site.job) == theirs
+        assert (await site.entries(site.permit))[:3] == [(OWNER, "claim"), ("f/m1/0", "claim"), ("f/m1/0", "released")]
+        pilot = site.start("m3")
+        assert await site.live(pilot) < 60 and list(pilot.attempts.in_hand) == [JOB]
 
     run(live())
 
 
-def test_pilot_does_not_stay_for_the_jobs_of_a_living_agent(run: Run) -> None:
+def test_of_pilots_at_once_one_releases_the_job(run: Run) -> None:
     async def live() -> None:
         site = Site()
-        await site.fill()
-        pilot = await site.pilot("m1", beats=True)
-        assert WHOLE - TIMEOUT <= site.stayed <= WHOLE - TIMEOUT + 6 * PAUSE
-        assert pilot.taken_back and await site.releasers() == ["", ""]
+        await site.apply(TIMEOUT)
+        await site.claim(site.job)
+        await site.live(*(site.start(f"m{n}") for n in range(4)))
+        assert [what for _, what in await site.entries(site.job)] == ["claim", "claim", "released"]
+
+    run(live())
+
+
+def test_job_that_only_a_pilot_with_more_time_may_run_is_released_by_one_that_is_half_over(run: Run) -> None:
+    async def live() -> None:
+        site = Site()
+        await site.apply(None)
+        await site.claim(site.job)
+        cut = EndEntry(ClaimEnd.RELEASED, OWNER, 1, "a", pilot_time=WHOLE)
+        await site.job.append(site.store, create_object, 2, cut)
+        await site.claim(site.job)
+        await site.live(site.start("m1", WHOLE / 2 + 2 * PAUSE))
+        assert (await site.entries(site.job))[3:] == [("f/m1/0", "claim"), ("f/m1/0", "released")]
+        pilot = site.start("m2")
+        assert await site.live(pilot) < 60 and list(pilot.attempts.in_hand) == [JOB]
+
+    run(live())
+
+
+def test_pilot_leaves_the_jobs_of_a_living_agent_alone(run: Run) -> None:
+    async def live() -> None:
+        site = Site()
+        await site.apply(TIMEOUT)
+        await site.claim(site.job)
+        pilots = [site.start(f"m{n}") for n in range(2)]
+        assert WHOLE - TIMEOUT <= await site.live(*pilots, beats=True) <= WHOLE - TIMEOUT + 6 * PAUSE
+        assert all(pilot.taken_back for pilot in pilots) and await site.entries(site.job) == [(OWNER, "claim")]
+
+    run(live())
+
+
+def test_pilot_does_not_take_what_a_living_agent_gave_back(run: Run) -> None:
+    async def live() -> None:
+        site = Site()
+        await site.apply(TIMEOUT)
+        await site.claim(site.job)
+        pilot = site.start("m1", TIMEOUT + 3 * PAUSE)
+        await site.live(pilot, beats=True)
+        await site.job.append(site.store, create_object, 2, EndEntry(ClaimEnd.RELEASED, OWNER, 1, "a"))
+        site.owner.held.clear()
+        pilot._leaving.clear()
+        await site.live(pilot, beats=True)
+        assert await site.entries(site.job) == [(OWNER, "claim"), (OWNER, "released")]
+
+    run(live())
+
+
+def test_claim_that_is_cancelled_is_not_held(run: Run) -> None:
+    async def live() -> None:
+        site = Site()
+
+        async def create(*_: object, **__: object) -> Won:
+            await asyncio.Event().wait()
+            raise AssertionError("unreachable")
+
+        agent = site.start("m1")
+        assert await agent.heart.beat()
+        claims = Claims(site.store, create, agent.heart, agent.observer, site.clock)
+        task = asyncio.ensure_future(claims.take(site.job, "a"))
+        await asyncio.sleep(0)
+        assert agent.heart.held == {(site.job.base, 1)}
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled() and not agent.heart.held
 
     run(live())
