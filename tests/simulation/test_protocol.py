@@ -76,6 +76,7 @@ MUST_SEE = (
     "stop forged",
     "hint forged",
     "ended with its pilot's time",
+    "released for a machine with more time",
     "cut off",
     "got on between two pilots",
 )

@@ -53,25 +53,28 @@ class Site:
             self.owner.held.add((log.base, log.head))
         assert await self.owner.beat()
 
-    def start(self, name: str, life: float = WHOLE) -> AgentDaemon:
-        """Start a pilot that has so many seconds left."""
-        identity = AgentIdentity("p", "f", name, "0", [], PAUSE, self.clock.wall() + life, WHOLE)
+    def start(self, name: str, life: float = WHOLE, *, patience: float | None = PAUSE) -> AgentDaemon:
+        """Start a pilot that has so many seconds left; `patience`: its idle timeout, in seconds."""
+        identity = AgentIdentity("p", "f", name, "0", [], patience, self.clock.wall() + life, WHOLE)
         slots = SimpleNamespace(take=lambda _: object(), give=lambda _: None, fits=lambda _: True)
         slots.lacking, slots.held_up, slots.held_by_others = "", "", False
         body, rng = cast(Any, SimpleNamespace()), random.Random(1)
         return AgentDaemon(self.store, identity, SIGNERS, self.clock, body, cast(Any, slots), rng)
 
-    async def live(self, *pilots: AgentDaemon, beats: bool = False) -> float:
-        """Let pilots look until each leaves or has a job; return for how long. `beats`: the other agent lives."""
+    async def live(self, *pilots: AgentDaemon, beats: bool = False, most: float = WHOLE) -> float:
+        """Let pilots look until each leaves or has a job, or `most` seconds are over; return for how long.
+
+        `beats`: the other agent lives.
+        """
         began, left = self.clock.at, list(pilots)
-        while left:
+        while left and self.clock.at - began < most:
             assert not beats or await self.owner.beat()
             for agent in left:
                 assert await agent.heart.beat()
                 await agent._look()
                 await agent.dispatcher.fill(agent._leaving.is_set)
                 await agent._release_abandoned()
-            left = [a for a in left if a.time.left > 0 and not a._leaving.is_set() and not a.attempts.in_hand]
+            left = [a for a in left if a.time.left > PAUSE and not a._leaving.is_set() and not a.attempts.in_hand]
             await self.clock.sleep(PAUSE)
         for agent in pilots:
             await agent._abandon()
@@ -89,15 +92,12 @@ def test_pilots_release_what_is_abandoned_and_the_next_one_runs_it(run: Run) -> 
         site = Site()
         await site.apply(TIMEOUT, jobs=1)
         await site.claim(site.job, site.permit)
-        for name in ("m1", "m2"):
+        # The permit first: while none is free, no job is looked at.
+        for name, then in (("m1", []), ("m2", [("f/m2/0", "claim"), ("f/m2/0", "released")])):
             pilot = site.start(name)
             assert LEASE < await site.live(pilot) < WHOLE - 60, "it leaves once it has released what it met"
             assert not pilot.attempts.in_hand and not pilot.found_nothing and pilot.taken_back
-            # The permit first: while none is free, no job is looked at.
-            theirs = (
-                [(OWNER, "claim")] if name == "m1" else [(OWNER, "claim"), ("f/m2/0", "claim"), ("f/m2/0", "released")]
-            )
-            assert await site.entries(site.job) == theirs
+            assert await site.entries(site.job) == [(OWNER, "claim"), *then]
         assert (await site.entries(site.permit))[:3] == [(OWNER, "claim"), ("f/m1/0", "claim"), ("f/m1/0", "released")]
         pilot = site.start("m3")
         assert await site.live(pilot) < 60 and list(pilot.attempts.in_hand) == [JOB]
@@ -149,15 +149,22 @@ def test_pilot_does_not_take_what_a_living_agent_gave_back(run: Run) -> None:
         site = Site()
         await site.apply(TIMEOUT)
         await site.claim(site.job)
-        pilot = site.start("m1", TIMEOUT + 3 * PAUSE)
-        await site.live(pilot, beats=True)
+        pilot = site.start("m1", TIMEOUT + 3 * PAUSE, patience=None)
+        await site.live(pilot, beats=True, most=5 * PAUSE)
         await site.job.append(site.store, create_object, 2, EndEntry(ClaimEnd.RELEASED, OWNER, 1, "a"))
         site.owner.held.clear()
-        pilot._leaving.clear()
         await site.live(pilot, beats=True)
         assert await site.entries(site.job) == [(OWNER, "claim"), (OWNER, "released")]
 
     run(live())
+
+
+def test_suspicion_outlives_a_roster_that_knows_of_a_longer_silence(run: Run) -> None:
+    site, since = Site(), [10.0, 9.9, 12.0]
+    run(site.claim(site.job))
+    seen: Any = SimpleNamespace(me="f/m1/0", gone=lambda _: False, silent_since=lambda _: since.pop(0))
+    claims = Claims(site.store, create_object, site.owner, seen, site.clock)
+    assert [claims.is_suspect(site.job) for _ in range(3)] == [True, True, False], "it lives, as it was heard of"
 
 
 def test_claim_that_is_cancelled_is_not_held(run: Run) -> None:
