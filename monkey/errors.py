@@ -20,7 +20,8 @@ MonkeyError
 │   ├── StoreUnavailable    The store does not answer, or its answer says nothing about the outcome.
 │   │   └── CreateUnresolved  Whether a create took effect could not be found out.
 │   ├── StoreRefused        Rights, quota or disk space are lacking: to try again does not help by itself.
-│   │   └── StoreForbidden    Rights are lacking, and nothing else.
+│   │   ├── StoreForbidden    Rights are lacking, and nothing else.
+│   │   └── StoreLinked       A link is in the way: nothing in a store is reached through one.
 │   ├── StoreUnsafe         The store's put-if-absent lies: two writers won one key.
 │   └── StoreFormat         A newer monkey wrote the store.
 ├── CorruptObject           Stored bytes are not what their key promises.
@@ -176,6 +177,17 @@ class StoreRefused(StoreError):
 
 class StoreForbidden(StoreRefused):
     """The store is there, and this machine lacks the rights to read or write it, until a person grants them."""
+
+
+class StoreLinked(StoreRefused):
+    """A link is in the way in the store."""
+
+    def __init__(self, where: str, link: str) -> None:
+        """Name the store and the key in question, in words, and the link by its path below the store's root."""
+        super().__init__(
+            f"{where}: expected a directory or an object, found that {link!r} in it is a link",
+            hint="find out who made it, and put what was there back; only the whole store may lie behind a link",
+        )
 
 
 class StoreUnsafe(StoreError):

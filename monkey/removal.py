@@ -1,4 +1,3 @@
-# ruff: noqa: PTH106
 # Names below open directories, which pathlib does not know.
 """The one place that removes files and trees: however deep, whatever rights are missing.
 
@@ -27,27 +26,31 @@ def remove_file(path: str | os.PathLike[str], at: int | None = None) -> bool:
     return True
 
 
-def remove_empty_directory(path: str | os.PathLike[str]) -> None:
-    """Remove a directory that has nothing in it. Raises OSError where it has."""
-    os.rmdir(path)
+def remove_empty_directory(path: str | os.PathLike[str], at: int | None = None) -> None:
+    """Remove a directory that has nothing in it, in the directory `at`. Raises OSError where it has."""
+    os.rmdir(path, dir_fd=at)
 
 
-def remove_tree(path: str | os.PathLike[str]) -> bool:
-    """Remove a tree (or a file, or a link) as far as possible; return whether nothing of it is left.
+def remove_tree(path: str | os.PathLike[str], at: int | None = None) -> bool:
+    """Remove a tree (or a file, or a link) in the directory `at`, as far as possible; return whether nothing is left.
 
     Directories are moved up into the root before they are emptied. So nothing recurses, no path grows too long, and an
     interrupted removal leaves nothing elsewhere.
     """
     name = os.fspath(path)
     with contextlib.suppress(OSError):
-        if not _remove_at_once(name):
-            root = _open(name)
+        if not _remove_at_once(name, at):
+            root = _open(name, at)
             try:
                 _empty(root)
             finally:
                 os.close(root)
-            os.rmdir(name)
-    return not os.path.lexists(name)
+            os.rmdir(name, dir_fd=at)
+    try:
+        os.stat(name, dir_fd=at, follow_symlinks=False)
+    except OSError:
+        return True
+    return False
 
 
 def _remove_at_once(name: str, at: int | None = None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 from monkey.metrics.usage import USAGE_FILE
@@ -16,8 +17,8 @@ _LINE = b'{"m":{"mine":1},"step":1,"t":1790000000.5,"x":"%b"}\n' % MARK
 class Precious:
     """Such a directory. It has what a workspace has, too, so that a link to it may stand for one."""
 
-    def __init__(self, root: Path) -> None:
-        """Make it."""
+    def __init__(self, root: Path, age: float = 0.0) -> None:
+        """Make it; all in it was changed `age` seconds ago."""
         self.root = root
         for name in ("", "old", "work", "outputs", "metrics", "checkpoint"):
             (root / name).mkdir(parents=True)
@@ -25,6 +26,8 @@ class Precious:
             (root / name / "0.jsonl").write_bytes(_LINE)
         for name in ("log", USAGE_FILE):
             (root / name).write_bytes(_LINE)
+        for path in (root, *root.rglob("*")):
+            os.utime(path, (path.stat().st_atime, path.stat().st_mtime - age))
         self._before = self._state()
 
     def _state(self) -> dict[str, tuple[int, int, str]]:

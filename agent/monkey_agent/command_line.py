@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import os
 import random
@@ -73,6 +74,8 @@ async def run_life(asked: argparse.Namespace) -> int | None:
         loop.add_signal_handler(number, exit_now, TAKEN_BACK)  # until there is an agent, which then leaves
     store = await open_late_store(asked.store, PATIENCE_SECONDS + asked.idle_timeout, _say)
     try:
+        with contextlib.suppress(StoreError):  # a store that is full or read-only is reported by what is written next
+            await store.remove_stale()
         return await _live(asked, store)
     finally:
         await store.close()

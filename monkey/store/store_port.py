@@ -84,6 +84,13 @@ class Store(Protocol):
     async def get_file(self, key: str, path: Path) -> None:
         """Write the bytes under `key` to the file `path` (aside, then renamed). Raises KeyMissing."""
 
+    async def remove_stale(self) -> None:
+        """Remove what writers that died a day ago left half-written. An agent does so as it starts, and nothing else.
+
+        Where nothing can be half-written, it does nothing.
+        """
+        return
+
     async def close(self) -> None:
         """Close the store's connections and files; it is not used afterwards."""
 

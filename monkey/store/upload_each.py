@@ -58,8 +58,12 @@ async def put_large(store: Store, source: SourceFile) -> str:
 
     from monkey.store.content.large_files import copy_hashed
 
+    def copy(aside: Path) -> str:
+        with aside.open("x+b") as target:
+            return copy_hashed(source, target.fileno(), lambda _objects, _bytes: None)
+
     with tempfile.TemporaryDirectory(prefix="monkey-data-") as directory:
         aside = Path(directory, "copy")
-        md5 = await asyncio.to_thread(copy_hashed, source, str(aside), lambda _objects, _bytes: None)
+        md5 = await asyncio.to_thread(copy, aside)
         await store.put_file(spell_md5_key(md5), aside)
     return md5

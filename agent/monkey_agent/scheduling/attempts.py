@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from monkey.errors import CorruptObject, FleetError, JobFailed, MachineFault, StoreError
+from monkey.errors import CorruptObject, FleetError, JobFailed, MachineFault, StoreError, StoreLinked
 from monkey.protocol.claims import RETRY_SECONDS, HeldClaim
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.journal import make_record
@@ -119,7 +119,7 @@ class Attempts:
             if work.running is None:
                 return AttemptOutcome(AttemptEnd.STOPPED, reason=work.stopping or "out of touch with the store")
             return await self._outcome(work.running)
-        except (JobFailed, CorruptObject) as exc:
+        except (JobFailed, CorruptObject, StoreLinked) as exc:
             return AttemptOutcome(AttemptEnd.FAILED, reason=exc.message, log_tail=getattr(exc, "log_tail", []))
         except MachineFault as exc:
             return AttemptOutcome(AttemptEnd.STOPPED, reason=exc.message)

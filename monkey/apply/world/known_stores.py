@@ -27,6 +27,7 @@ class KnownStores:
 
         `remember`: write down what is met. A plan does not: a stranger's branch may have a link there.
         """
+        self.root = root
         self.path, self._remember = root / ".monkey" / MEMO, remember
         try:
             said = json.loads(read_regular_file(self.path, _MOST))

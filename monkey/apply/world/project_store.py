@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from pathlib import Path
+
 from monkey.apply.trust.endpoints import check_endpoints, list_store_endpoints
 from monkey.apply.world.known_stores import KnownStores
-from monkey.errors import StoreError, StoreMissing
+from monkey.errors import PlanError, StoreError, StoreMissing, StoreRefused
 from monkey.spec.project.project import STORE_VARIABLE, Project
 from monkey.spec.yaml.mistakes import Mistake
 from monkey.store.open import check_room, locate_url, open_store
 from monkey.store.store_port import Store
+from monkey.transfer.code.git_files import ask_git, find_work_tree
 
 
 def locate_project_store(project: Project) -> str:
@@ -30,11 +35,34 @@ def locate_trusted_store(project: Project) -> str:
     return url
 
 
+def refuse_tracked_store(url: str, root: Path) -> None:
+    """Raise StoreRefused where the git repository of the project at `root` brings files of the store along.
+
+    A stranger's repository could name any result finished, and have any link where a directory should be.
+    """
+    top = find_work_tree(root)
+    place = os.path.realpath(url)
+    if "://" in url or top is None or not Path(place).is_relative_to(top):
+        return
+    below = os.path.relpath(place, top)
+    try:
+        tracked = ask_git(top, "ls-files", "-z", "--", f":(literal){below}").split("\0")[0]
+    except PlanError:  # git is missing, or refuses the checkout of another user: no clone, and told where git is needed
+        return
+    if tracked:
+        raise StoreRefused(
+            f"expected a store of yours at {url}, found one that is part of the repository: git tracks {tracked!r}",
+            hint=f"if you put it there, run `git rm -r --cached {shlex.quote(below)}` in {top}: a clone begins its own",
+        )
+
+
 async def open_known(url: str, memo: KnownStores, *, begin: bool) -> Store | None:
     """Return the store at `url`; None where none ever was, and none is to be created.
 
-    Raises StoreMissing where there was one and now is none or another, and whatever `open_store` raises.
+    Raises StoreMissing where there was one and now is none or another, StoreRefused where git tracks it, and whatever
+    `open_store` raises.
     """
+    refuse_tracked_store(url, memo.root)
     try:
         store = await open_store(url, begin=begin and not memo.expects(url))
     except StoreMissing as exc:

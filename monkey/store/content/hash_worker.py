@@ -1,4 +1,4 @@
-# ruff: noqa: PTH102, PTH104, PTH116, PTH208
+# ruff: noqa: PTH116, PTH208
 # Paths are plain strings here: pathlib costs as much as the system calls, and more to import.
 """Hashing small files, and copying them on the way: what a file costs here is paid a hundred thousand times.
 
@@ -49,6 +49,7 @@ CHANGED, SPECIAL = "changed", "special"
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in its place must not stop us
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class SystemRefused(Exception):
@@ -96,8 +97,26 @@ def _read(fd: int, size: int) -> tuple[bytes, int]:
     return data, 0
 
 
-def take_file(task: Task, aside: str) -> Taken:
-    """Read a file, hash it, and copy what was read below the directory `aside` ("": do not), as objects lie there.
+def spell_place(root: str, directory: str) -> str:
+    """Return how requests name a directory below a store's root: a path that shows where the root ends."""
+    return f"{root}//{directory}"
+
+
+def open_place(place: str) -> int:
+    """Return a descriptor of such a directory, reached from the root through no link. Raises OSError."""
+    root, _, directory = place.rpartition("//")
+    at = os.open(root or "/", _DIRECTORY)
+    for name in directory.split("/"):
+        try:
+            inner = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+        finally:
+            os.close(at)
+        at = inner
+    return at
+
+
+def take_file(task: Task, aside: int | None) -> Taken:
+    """Read a file, hash it, and copy what was read into the directory `aside` (None: do not), as objects lie there.
 
     Raises SystemRefused where the copy cannot be written.
     """
@@ -109,19 +128,22 @@ def take_file(task: Task, aside: str) -> Taken:
     found = md5(data, usedforsecurity=False).hexdigest()
     if task[2] and found != task[2]:
         return "", CHANGED
-    if aside:
+    if aside is not None:
         try:
-            _write(f"{aside}/{found[:2]}", found[2:], data)
+            _write(aside, found[:2], found[2:], data)
         except OSError as exc:
             raise SystemRefused(exc.errno) from exc
     return found, ""
 
 
-def _write(directory: str, name: str, data: bytes) -> None:
+def _write(aside: int, directory: str, name: str, data: bytes) -> None:
+    at = _open_made(directory, aside)
     try:
-        fd = _create(directory, f"{directory}/{name}")
+        fd = os.open(name, _CREATE, 0o666, dir_fd=at)
     except FileExistsError:  # another file of the same bytes: who has started it ends it, or all is for nothing
         return
+    finally:
+        os.close(at)
     try:
         written = os.write(fd, data)
         while written < len(data):
@@ -130,17 +152,18 @@ def _write(directory: str, name: str, data: bytes) -> None:
         os.close(fd)
 
 
-def _create(directory: str, path: str) -> int:
+def _open_made(name: str, at: int) -> int:
+    """Return a descriptor of the directory `name` in the directory `at`, which is made where it is missing."""
     try:
-        return os.open(path, _CREATE, 0o666)
+        return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
     except FileNotFoundError:
-        _make(directory)
-        return os.open(path, _CREATE, 0o666)
+        _make(name, at)
+    return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
 
 
-def _make(directory: str) -> None:
+def _make(name: str, at: int) -> None:
     try:
-        os.mkdir(directory)
+        os.mkdir(name, dir_fd=at)
     except FileExistsError:
         return
 
@@ -157,38 +180,58 @@ def split_lots(sizes: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def take_all(tasks: Sequence[Task], aside: str) -> list[Taken]:
-    """Take files one after the other; stops after the first that fails."""
+    """Take files one after the other, into the place `aside` ("": only hash them); stops after the first that fails."""
     taken: list[Taken] = []
-    for task in tasks:
-        try:
-            taken.append(take_file(task, aside))
-        except SystemRefused as exc:
-            taken.append(("", f"store: {exc.args[0]}"))
-        if not taken[-1][0]:
-            break
+    try:
+        at = open_place(aside) if aside else None
+    except OSError as exc:
+        return [("", f"store: {exc.errno}")]
+    try:
+        for task in tasks:
+            taken.append(take_file(task, at))
+            if not taken[-1][0]:
+                break
+    except SystemRefused as exc:
+        taken.append(("", f"store: {exc.args[0]}"))
+    finally:
+        if at is not None:
+            os.close(at)
     return taken
 
 
-def name_all(directories: Sequence[str], aside: str, target: str) -> int:
-    """Move these directories of files from below `aside` to below `target`, as a whole where nothing is there yet.
+def name_all(names: Sequence[str], aside: str, target: str) -> int:
+    """Move these directories of files from `aside` to `target`, as a whole where nothing is there yet.
 
-    Returns the errno of the first move that fails, 0 for none.
+    Both are places, see `spell_place`. Returns the errno of the first move that fails, 0 for none.
     """
+    opened: list[int] = []
     try:
-        for name in directories:
+        for place in (aside, target):
+            opened.append(open_place(place))
+        for name in names:
             try:
-                os.rename(f"{aside}/{name}", f"{target}/{name}")
+                os.rename(name, name, src_dir_fd=opened[0], dst_dir_fd=opened[1])
             except OSError:
-                _merge(f"{aside}/{name}", f"{target}/{name}")
+                _merge(name, *opened)
     except OSError as exc:
         return exc.errno or -1
+    finally:
+        for fd in opened:
+            os.close(fd)
     return 0
 
 
-def _merge(source: str, target: str) -> None:
-    _make(target)
-    for name in os.listdir(source):
-        os.rename(f"{source}/{name}", f"{target}/{name}")
+def _merge(name: str, aside: int, target: int) -> None:
+    source = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=aside)
+    try:
+        into = _open_made(name, target)
+        try:
+            for each in os.listdir(source):
+                os.rename(each, each, src_dir_fd=source, dst_dir_fd=into)
+        finally:
+            os.close(into)
+    finally:
+        os.close(source)
 
 
 def measure_objects(oids: Sequence[str], root: str) -> list[int]:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from monkey.atomic_write import write_all
-from monkey.removal import remove_file
 from monkey.store.content.hash_worker import CHANGED, CHUNK_BYTES, SPECIAL, read_signature
 from monkey.store.content.objects import SourceFile, make_refusal
 
@@ -26,7 +25,6 @@ CACHED = 64 * CHUNK_BYTES
 _CLONE = 0x40049409
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 #: Is told how many more objects (none) and bytes were moved.
 Moved = Callable[[int, int], None]
@@ -37,19 +35,12 @@ def hash_large_file(source: SourceFile, moved: Moved) -> str:
     return _with(source, lambda fd: _digest(fd, source.signature[0], lambda count: moved(0, count)))
 
 
-def copy_hashed(source: SourceFile, aside: str, moved: Moved) -> str:
-    """Copy the file to the new file `aside`, and return the copy's MD5.
+def copy_hashed(source: SourceFile, target: int, moved: Moved) -> str:
+    """Copy the file to the new file whose descriptor is `target`, and return the copy's MD5.
 
-    Raises DatasetError for the source, OSError for the copy; then there is none.
+    Raises DatasetError for the source, OSError for the copy.
     """
-    target = os.open(aside, _CREATE, 0o666)
-    try:
-        return _with(source, lambda fd: _copied(fd, target, source.signature[0], lambda count: moved(0, count)))
-    except BaseException:
-        remove_file(aside)
-        raise
-    finally:
-        os.close(target)
+    return _with(source, lambda fd: _copied(fd, target, source.signature[0], lambda count: moved(0, count)))
 
 
 def _with(source: SourceFile, work: Callable[[int], str]) -> str:

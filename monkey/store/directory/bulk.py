@@ -8,20 +8,24 @@ before the name, names on disk before readers learn them. What was renamed when 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import FileIO
 
-from monkey.errors import StoreUnavailable
+from monkey.errors import StoreError, StoreUnavailable
 from monkey.removal import remove_tree
-from monkey.store.content.hash_worker import Taken, Task, split_lots
+from monkey.store.content.hash_worker import Taken, Task, spell_place, split_lots
 from monkey.store.content.hash_workers import HashWorkers, count_processors
 from monkey.store.content.large_files import copy_hashed
 from monkey.store.content.objects import MD5_PREFIX, Moved, SourceFile, make_refusal, spell_md5_key
-from monkey.store.directory.disk_sync import flush_together
-from monkey.store.directory.publish import drop_aside
+from monkey.store.directory.disk_sync import flush_file, flush_together
+from monkey.store.directory.open_root import OpenRoot
+from monkey.store.directory.publish import open_aside, publish_aside
 from monkey.store.directory.root import DirectoryRoot
+from monkey.store.keys import RESERVED
 
 #: Bytes from which on a file is copied by a thread of its own.
 LARGE_BYTES = 4 * 1024 * 1024
@@ -56,7 +60,6 @@ class BulkWrite:
         self._aside = ""
         self._copied: set[str] = set()
         self._directories: set[str] = set()
-        self._lock = threading.Lock()
 
     def interrupt(self) -> None:
         """Have `run` end soon."""
@@ -64,15 +67,13 @@ class BulkWrite:
 
     def run(self) -> list[str]:
         """Store all; returns their MD5s. Raises DatasetError, StoreError; what was named by then stays."""
-        self._place.check()
-        self._place.make_parents(self._place.temp())
         large = [at for at, source in enumerate(self._sources) if source.signature[0] >= LARGE_BYTES]
         try:
-            with self._crew:
+            with self._crew, self._place.enter() as inside:
                 for batch in self._batches():
-                    self._take(batch)
+                    self._take(inside, batch)
                     self._go_on()
-                    self._name()
+                    self._name(inside)
             self._each_large(large)
             self._settle()
         except OSError as exc:
@@ -119,10 +120,10 @@ class BulkWrite:
         if batch:
             yield batch
 
-    def _take(self, batch: Sequence[int]) -> None:
+    def _take(self, inside: OpenRoot, batch: Sequence[int]) -> None:
         """Hash the files at these places, and copy them aside, each where it will lie below `MD5_PREFIX`."""
         self._aside = self._place.temp()
-        self._place.make_parents(f"{self._aside}/.")
+        os.mkdir(self._aside, dir_fd=inside.aside)
         chosen = [self._sources[at] for at in batch]
         parts = split_lots([one.signature[0] for one in chosen])
 
@@ -135,7 +136,7 @@ class BulkWrite:
             self._copied.update(self._found[at] for at in batch[first : first + len(taken)])
             self._moved(len(taken), sum(one.signature[0] for one in chosen[first : first + len(taken)]))
 
-        aside = self._aside
+        aside = self._spell_aside()
         self._crew.work(len(parts), lambda at: ("take", _tasks(chosen, *parts[at]), aside, ""), done)
 
     def _trouble(self, source: SourceFile, why: str) -> Exception:
@@ -144,22 +145,29 @@ class BulkWrite:
             return self._place.translate(OSError(int(number), os.strerror(int(number))))
         return make_refusal(source, why)
 
-    def _name(self) -> None:
+    def _spell_aside(self) -> str:
+        return spell_place(self._place.root, f"{RESERVED}/{self._aside}")
+
+    def _name(self, inside: OpenRoot) -> None:
         """Sync what is aside, and give it its names: a directory at a time where the store has nothing like it yet."""
-        aside, files = self._aside, self._place.below(MD5_PREFIX.rstrip("/"))
+        aside = self._spell_aside()
+        files = MD5_PREFIX.rstrip("/")
         names = sorted({md5[:2] for md5 in self._copied})
         copies = (f"{aside}/{md5[:2]}/{md5[2:]}" for md5 in self._copied)
         self._flush(itertools.chain(copies, (f"{aside}/{name}" for name in names)), len(self._copied))
-        self._place.make_parents(f"{files}/.")
+        inside.reach(MD5_PREFIX, make=True)
         parts = [names[at : at + _NAMED_AT_ONCE] for at in range(0, len(names), _NAMED_AT_ONCE)]
+        target = spell_place(self._place.root, files)
 
-        def done(_: int, number: int) -> None:
+        def done(part: int, number: int) -> None:
             if number:
+                for name in parts[part]:
+                    inside.reach(f"{files}/{name}/.")  # a link is named
                 raise self._place.translate(OSError(number, os.strerror(number)))
 
-        self._crew.work(len(parts), lambda at: ("name", parts[at], aside, files), done)
+        self._crew.work(len(parts), lambda at: ("name", parts[at], aside, target), done)
         self._go_on()
-        self._directories.update(f"{files}/{name}" for name in names)
+        self._directories.update(self._place.below(f"{files}/{name}") for name in names)
         self._copied.clear()
         self._discard()
 
@@ -167,17 +175,8 @@ class BulkWrite:
         """Remove what is aside: mostly an empty directory."""
         aside, self._aside = self._aside, ""
         if aside:
-            remove_tree(aside)
-
-    def _target(self, md5: str) -> str:
-        """Return where the object goes; its directory is there, and remembered."""
-        target = self._place.path(spell_md5_key(md5))
-        directory = target[: -len(md5) + 1]
-        if directory not in self._directories:
-            if not os.path.isdir(directory):  # noqa: PTH112
-                self._place.make_parents(target)
-            self._directories.add(directory)
-        return target
+            with contextlib.suppress(OSError, StoreError), self._place.enter(check=False) as inside:
+                remove_tree(aside, inside.find_aside())
 
     def _each_large(self, chosen: Sequence[int]) -> None:
         if not chosen:
@@ -195,16 +194,18 @@ class BulkWrite:
 
     def _one_large(self, at: int) -> None:
         self._go_on()
-        aside, source = self._place.temp(), self._sources[at]
-        self._found[at] = md5 = copy_hashed(source, aside, self._count)
-        try:
-            flush_together([aside], 1)
-            with self._lock:
-                target = self._target(md5)
-            os.replace(aside, target)  # noqa: PTH105
-        except BaseException:
-            drop_aside(aside)
-            raise
+        aside = self._place.temp()
+        source = self._sources[at]
+        with self._place.enter() as inside, FileIO(open_aside(inside, aside), "r+") as copy:
+            try:
+                self._found[at] = md5 = copy_hashed(source, copy.fileno(), self._count)
+                flush_file(copy.fileno())
+                key = spell_md5_key(md5)
+                publish_aside(inside, aside, key, replace=True)
+            except BaseException:
+                inside.remove_aside(aside)
+                raise
+        self._directories.add(os.path.dirname(self._place.path(key)))
         self._moved(1, 0)
 
     def _count(self, objects: int, size: int) -> None:

@@ -17,11 +17,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from monkey.errors import MonkeyError, StoreUnavailable
 from monkey.store.directory.disk_sync import DirectorySyncer
-from monkey.store.directory.publish import drop_aside, publish_aside, remove_stale, write_aside
-from monkey.store.directory.root import DirectoryRoot
+from monkey.store.directory.open_root import OpenRoot
+from monkey.store.directory.publish import publish_aside, write_aside
+from monkey.store.directory.root import READ, DirectoryRoot
 
 #: Largest number of writes in one batch: each holds a descriptor or two.
 _MAX_BATCH = 128
@@ -43,14 +45,13 @@ class PendingWrite:
     """A durable write that waits for its commit."""
 
     key: str
-    target: str
     data: bytes = b""
     #: Whether to replace a file that is there (put_file), or to leave it (create).
     replace: bool = False
-    #: The file aside and its open descriptor, once there is one.
+    #: The name of the file aside, and its open descriptor, once there is one.
     temp: str = ""
     fd: int = -1
-    #: Files published beside it that may not be on disk yet.
+    #: Keys published beside it that may not be on disk yet.
     before: Sequence[str] = ()
     done: asyncio.Future[bool] = field(default_factory=_future)
     published: bool = False
@@ -90,7 +91,6 @@ class GroupCommitter:
             await asyncio.to_thread(thread.join)
 
     def _run(self) -> None:
-        remove_stale(self._place)
         while batch := self._gather():
             try:
                 self._commit(batch)
@@ -124,13 +124,14 @@ class GroupCommitter:
 
     def _commit(self, batch: Sequence[PendingWrite]) -> None:
         try:
-            self._step(batch, self._write)
-            self._sync_files(_fine(batch))
-            self._step(batch, self._publish)
+            with self._place.enter() as inside:
+                self._step(batch, partial(self._write, inside))
+                self._sync_files(inside, _fine(batch))
+                self._step(batch, partial(self._publish, inside))
             self._sync_directories(_fine(batch))
         finally:
             for write in batch:
-                remove_aside(write)
+                remove_aside(self._place, write)
 
     def _step(self, batch: Sequence[PendingWrite], step: Callable[[PendingWrite], None]) -> None:
         """Do `step` for all writes without an error; one that fails is left out of the next steps."""
@@ -142,19 +143,21 @@ class GroupCommitter:
             except MonkeyError as exc:
                 write.error = exc
 
-    def _write(self, write: PendingWrite) -> None:
+    def _write(self, inside: OpenRoot, write: PendingWrite) -> None:
         if write.fd < 0:
-            self._place.check()
-            write.temp, write.fd = write_aside(self._place, write.data)
+            temp = self._place.temp()
+            write.fd = write_aside(inside, temp, write.data)
+            write.temp = temp
 
-    def _publish(self, write: PendingWrite) -> None:
+    def _publish(self, inside: OpenRoot, write: PendingWrite) -> None:
         written = os.fstat(write.fd)
-        write.published = publish_aside(self._place, write.temp, write.target, replace=write.replace, written=written)
+        write.published = publish_aside(inside, write.temp, write.key, replace=write.replace, written=written)
         if write.replace:
             write.temp = ""
 
-    def _sync_files(self, batch: Sequence[PendingWrite]) -> None:
-        before = [fd for path in {path: None for write in batch for path in write.before} if (fd := _reopen(path)) >= 0]
+    def _sync_files(self, inside: OpenRoot, batch: Sequence[PendingWrite]) -> None:
+        beside = {key: None for write in batch for key in write.before}
+        before = [fd for key in beside if (fd := _reopen(inside, key)) >= 0]
         try:
             failed = self._syncer.files([write.fd for write in batch] + before)
         finally:
@@ -168,7 +171,7 @@ class GroupCommitter:
         """Sync the directories of the batch: of what it published, and what others published first under its keys."""
         if not batch:
             return
-        chains = [list(self._chain(os.path.dirname(write.target))) for write in batch]
+        chains = [list(self._chain(os.path.dirname(self._place.path(write.key)))) for write in batch]
         wanted = {path: None for chain in chains for path in chain}
         failed = self._syncer.directories(list(wanted), batch[0].fd)
         for write, chain in zip(batch, chains, strict=True):
@@ -195,21 +198,21 @@ def _fine(batch: Sequence[PendingWrite]) -> list[PendingWrite]:
     return [write for write in batch if write.error is None]
 
 
-def _reopen(path: str) -> int:
+def _reopen(inside: OpenRoot, key: str) -> int:
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return inside.open(key, READ)
     except OSError:
         return -1  # gone, and so nothing that could be torn
 
 
-def remove_aside(write: PendingWrite) -> None:
+def remove_aside(place: DirectoryRoot, write: PendingWrite) -> None:
     """Remove the write's file aside; it is closed before, or NFS would keep it under another name."""
     if write.fd >= 0:
         with contextlib.suppress(OSError):
             os.close(write.fd)
         write.fd = -1
     if write.temp:
-        drop_aside(write.temp)
+        place.remove_aside(write.temp)
 
 
 def _answer(batch: Sequence[PendingWrite]) -> None:

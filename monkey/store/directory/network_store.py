@@ -1,5 +1,3 @@
-# ruff: noqa: PTH102
-# Paths are plain strings here: pathlib costs as much as the system calls.
 """The store in a directory that machines share: on NFS, above all.
 
 A client's kernel remembers for up to a minute what it found missing. So this store opens the key's directories before
@@ -17,7 +15,7 @@ from monkey.errors import KeyMissing
 from monkey.removal import remove_empty_directory
 from monkey.store.directory.answer_watch import AnswerWatch
 from monkey.store.directory.store import DirectoryStore
-from monkey.store.keys import check_prefix
+from monkey.store.keys import check_key, check_prefix
 from monkey.store.store_port import ListedObject
 
 
@@ -42,10 +40,12 @@ class NetworkStore(DirectoryStore):
 
         That helps even where opening it does not: on mounts with `nocto`. No listing has directories, so none sees it.
         """
-        aside = f"{self._place.path(key).rpartition('/')[0]}/.look-{secrets.token_hex(6)}"
+        aside = f".look-{secrets.token_hex(6)}"
         try:
-            os.mkdir(aside)
-            remove_empty_directory(aside)
+            with self._place.enter(check=False) as inside:
+                directory, _ = inside.reach(check_key(key))
+                os.mkdir(aside, dir_fd=directory)
+                remove_empty_directory(aside, directory)
         except FileNotFoundError:
             pass  # nothing is there, which `get` finds out
         except OSError as exc:

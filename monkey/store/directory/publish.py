@@ -1,4 +1,3 @@
-# ruff: noqa: PTH105, PTH116
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """Written aside, then published: the only way in which a file gets under a key."""
 
@@ -13,7 +12,10 @@ from collections.abc import Iterator
 
 from monkey.atomic_write import write_all
 from monkey.removal import remove_empty_directory, remove_file
+from monkey.store.directory.listing import LISTED, list_entries
+from monkey.store.directory.open_root import OpenRoot
 from monkey.store.directory.root import READ, DirectoryRoot
+from monkey.store.keys import RESERVED
 
 #: Seconds without a change after which a file aside is taken for a dead writer's. (One that lives and loses its file
 #: so is told that the store is unavailable, and writes it again.)
@@ -29,54 +31,48 @@ _COPY_ANOTHER_WAY = frozenset(
     (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.ETXTBSY)
 )
 
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-def open_aside(place: DirectoryRoot) -> tuple[str, int]:
-    """Return a new file aside and its descriptor; raises OSError, StoreError."""
-    temp = place.temp()
-    try:
-        return temp, os.open(temp, _CREATE, 0o666)
-    except FileNotFoundError:
-        place.make_parents(temp)
-        return temp, os.open(temp, _CREATE, 0o666)
+def open_aside(inside: OpenRoot, name: str) -> int:
+    """Return a descriptor of a new file aside. Raises OSError."""
+    return os.open(name, _CREATE, 0o666, dir_fd=inside.aside)
 
 
-def write_aside(place: DirectoryRoot, data: bytes) -> tuple[str, int]:
-    """Return a new file aside that holds `data`, and its descriptor; raises OSError, StoreError, and leaves nothing."""
-    temp, fd = open_aside(place)
+def write_aside(inside: OpenRoot, name: str, data: bytes) -> int:
+    """Return a descriptor of a new file aside that holds `data`. Raises OSError, and leaves nothing then."""
+    fd = open_aside(inside, name)
     try:
         write_all(fd, data)
     except BaseException:
         os.close(fd)
-        drop_aside(temp)
+        inside.remove_aside(name)
         raise
-    return temp, fd
+    return fd
 
 
 def publish_aside(
-    place: DirectoryRoot, temp: str, target: str, *, replace: bool, written: os.stat_result | None = None
+    inside: OpenRoot, temp: str, key: str, *, replace: bool, written: os.stat_result | None = None
 ) -> bool:
     """Give the file aside its key's name; False if something was there that is not to be replaced.
 
-    `written`: the file aside, by its descriptor. Missing directories are made, in our store only. Raises OSError,
-    StoreError: then nothing was published.
+    `written`: the file aside, by its descriptor. Missing directories are made. Raises OSError: then nothing was
+    published.
     """
-    place.expect_parents(target)
     try:
-        return _publish(temp, target, replace)
+        return _publish(inside, temp, key, replace)
     except FileNotFoundError:
-        if replace and written is not None and _renamed(place, target, written):
+        inside.forget()
+        if replace and written is not None and _renamed(inside, key, written):
             return True
-        place.make_parents(target)
-        return _publish(temp, target, replace)
+        return _publish(inside, temp, key, replace)
 
 
-def _renamed(place: DirectoryRoot, target: str, written: os.stat_result) -> bool:
+def _renamed(inside: OpenRoot, key: str, written: os.stat_result) -> bool:
     """Tell whether our rename was made although the file aside is missing: its answer was lost, and it was repeated."""
-    place.open_ancestors(target)  # so that the server is asked
     try:
-        fd = os.open(target, READ)
+        os.close(inside.open(key.rpartition("/")[0] or ".", LISTED))  # so that the server is asked
+        fd = inside.open(key, READ)
     except OSError:
         return False
     try:
@@ -85,58 +81,58 @@ def _renamed(place: DirectoryRoot, target: str, written: os.stat_result) -> bool
         os.close(fd)
 
 
-def _publish(temp: str, target: str, replace: bool) -> bool:
+def _publish(inside: OpenRoot, temp: str, key: str, replace: bool) -> bool:
+    directory, name = inside.reach(key, make=True)
     if replace:
-        os.replace(temp, target)
+        os.replace(temp, name, src_dir_fd=inside.aside, dst_dir_fd=directory)
         return True
     try:
-        os.link(temp, target)
+        os.link(temp, name, src_dir_fd=inside.aside, dst_dir_fd=directory, follow_symlinks=False)
     except FileExistsError:
-        return _linked(temp, target)
+        return _linked(inside, temp, directory, name)
     return True
 
 
-def _linked(temp: str, target: str) -> bool:
+def _linked(inside: OpenRoot, temp: str, directory: int, name: str) -> bool:
     """Tell whether our link was made although the answer was "exists": on NFS, a repeated request meets itself."""
-    fd = os.open(temp, os.O_RDONLY | os.O_CLOEXEC)  # opened again, so that the server is asked
+    fd = os.open(temp, READ | os.O_NOFOLLOW, dir_fd=inside.aside)  # opened again, so that the server is asked
     try:
         if os.fstat(fd).st_nlink == 2:
             return True
     finally:
         os.close(fd)
-    if stat.S_ISDIR(os.stat(target, follow_symlinks=False).st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
+    if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     return False
 
 
-def drop_aside(path: str) -> None:
-    """Remove a file aside; whatever hinders that, it only takes space."""
-    with contextlib.suppress(OSError):
-        remove_file(path)
-
-
 def remove_stale(place: DirectoryRoot) -> None:
-    """Remove what dead writers left aside, by the file system's own clock."""
-    with contextlib.suppress(OSError):
+    """Remove what dead writers left aside, by the file system's own clock. Raises StoreError."""
+    with place.enter() as inside, contextlib.suppress(OSError):
         # The directory changed when its newest file was made: that is "now", whatever this machine's clock says.
-        _remove_older(place.temps, os.stat(place.temps).st_mtime - STALE)
+        _remove_older(inside, os.fstat(inside.aside).st_mtime - STALE)
 
 
-def _remove_older(directory: str, than: float) -> None:
-    waiting, emptied = [directory], []
+def _remove_older(inside: OpenRoot, than: float) -> None:
+    waiting = [RESERVED]
+    emptied = []
     while waiting:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as found:
+        directory = waiting.pop()
+        with contextlib.suppress(OSError), list_entries(inside, directory) as found:
             for entry in found:
+                path = f"{directory}/{entry.name}"
                 with contextlib.suppress(OSError):
                     old = entry.stat(follow_symlinks=False).st_mtime < than
                     if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                        emptied += [entry.path] if old else []
+                        waiting.append(path)
+                        emptied += [path] if old else []
                     elif old:
-                        remove_file(entry.path)
+                        at, name = inside.reach(path)
+                        remove_file(name, at)
     for path in reversed(emptied):  # what is below comes later
         with contextlib.suppress(OSError):
-            remove_empty_directory(path)
+            at, name = inside.reach(path)
+            remove_empty_directory(name, at)
 
 
 def copy_bytes(source: int, target: int) -> None:

@@ -3,8 +3,8 @@
 """The root directory of a store: whether it is still there, and what its errors mean.
 
 A root can vanish at any moment (renamed, unmounted, an empty mount point in its place) and come back. No descriptor is
-held between operations, or it could not be unmounted. Directories are made only below a descriptor of the root. There,
-`format` must have been seen just before, with the store's id: nothing is ever created in the wrong place.
+held between operations, or it could not be unmounted. Each operation opens the root anew (`open_root.py`). Those that
+write see `format` there first, with the store's id: nothing is ever created in the wrong place.
 """
 
 from __future__ import annotations
@@ -15,9 +15,18 @@ import itertools
 import os
 import stat
 
-from monkey.errors import StoreError, StoreForbidden, StoreMissing, StoreRefused, StoreReplaced, StoreUnavailable
+from monkey.errors import (
+    StoreError,
+    StoreForbidden,
+    StoreLinked,
+    StoreMissing,
+    StoreRefused,
+    StoreReplaced,
+    StoreUnavailable,
+)
+from monkey.store.directory.open_root import OpenRoot
 from monkey.store.format import FORMAT, decode_format
-from monkey.store.keys import RESERVED, check_key, shorten_key
+from monkey.store.keys import check_key, shorten_key
 
 #: Errors that stay until a person repairs their cause: what they mean, and what to do.
 _REFUSALS = {
@@ -40,9 +49,6 @@ _REFUSALS = {
 #: Flags to open objects for reading, without waiting: a pipe in the place of an object must not stop the reader.
 READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
-#: Number of directories that are remembered as existing.
-MET = 10_000
-
 _Seen = tuple[int, int, int]
 
 
@@ -56,10 +62,8 @@ class DirectoryRoot:
         self._slash = root.rstrip("/") + "/"
         self._format = self._slash + FORMAT if store_id else self._slash + "."
         self._seen: _Seen | None = None
-        self._temps = f"{self._slash}{RESERVED}/{os.urandom(6).hex()}."
+        self._temps = os.urandom(6).hex()
         self._count = itertools.count()
-        #: Directories that were there when they were last needed.
-        self._met: set[str] = set()
 
     def path(self, key: str) -> str:
         """Return the path of the object `key`. Raises ValueError where it is no key."""
@@ -70,13 +74,27 @@ class DirectoryRoot:
         return self._slash + prefix
 
     def temp(self) -> str:
-        """Return an unused path, on the same file system as every key, where no listing looks."""
-        return f"{self._temps}{next(self._count)}"
+        """Return an unused name in the directory of files in writing, where no listing looks."""
+        return f"{self._temps}.{next(self._count)}"
 
-    @property
-    def temps(self) -> str:
-        """Return the directory of files in writing."""
-        return self._slash + RESERVED
+    def enter(self, *, check: bool = True) -> OpenRoot:
+        """Return the root, open: to write in it, `check` that it is our store. Raises StoreMissing, StoreError."""
+        try:
+            inside = OpenRoot(self.root)
+        except OSError as exc:
+            raise self._gone(exc) from exc
+        try:
+            if check:
+                self._look(inside.fd)
+        except BaseException:
+            os.close(inside.fd)
+            raise
+        return inside
+
+    def remove_aside(self, name: str) -> None:
+        """Remove a file aside, if the store is there."""
+        with contextlib.suppress(StoreError), self.enter(check=False) as inside:
+            inside.remove_aside(name)
 
     def check(self) -> None:
         """Raise StoreMissing unless our store is there, as far as one look at `format` shows."""
@@ -86,27 +104,6 @@ class DirectoryRoot:
             raise self._gone(exc) from exc
         if _identity(found) != self._seen:
             self._look(None)
-
-    def expect_parents(self, path: str) -> None:
-        """Make the directories above `path` unless they are known: most entries are the first of a log."""
-        directory = path.rpartition("/")[0]
-        if directory not in self._met:
-            self.make_parents(path)
-            if len(self._met) > MET:
-                self._met.clear()
-            self._met.add(directory)
-
-    def make_parents(self, path: str) -> None:
-        """Make the missing directories above `path`, in our store and nowhere else."""
-        try:
-            root = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as exc:
-            raise self._gone(exc) from exc
-        try:
-            self._look(root)
-            _make(root, os.path.dirname(path[len(self._slash) :]))
-        finally:
-            os.close(root)
 
     def open_ancestors(self, path: str) -> None:
         """Open the directories above `path`, below the one that is known to be there; a missing one is no error.
@@ -145,7 +142,7 @@ class DirectoryRoot:
         self._seen = _identity(found)
 
     def _read(self, name: str, root: int | None) -> None:
-        fd = os.open(name, READ, dir_fd=root)
+        fd = os.open(name, READ | os.O_NOFOLLOW, dir_fd=root)
         try:
             found = decode_format(os.read(fd, 65536), self.root)
         finally:
@@ -183,6 +180,8 @@ def _open_once(directory: str) -> bool:
 def translate_os_error(exc: OSError, root: str, key: str = "") -> StoreError:
     """Return the error to raise for `exc`, met in the store at `root` while working on `key`."""
     what = f"the store {shorten_key(root)}" + (f", key {shorten_key(key)!r}" if key else "")
+    if exc.errno == errno.ELOOP:
+        return StoreLinked(what, shorten_key(os.fspath(exc.filename or root)))
     if exc.errno in _REFUSALS:
         meaning, hint = _REFUSALS[exc.errno]
         refusal = StoreForbidden if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else StoreRefused
@@ -198,18 +197,6 @@ def explain_missing_store(root: str) -> StoreMissing:
     if not os.path.isdir(root):
         return StoreMissing(f"no store at {root}: it is not a directory", hint=hint)
     return StoreMissing(f"no store at {root}: the directory has no {FORMAT!r} in it", hint=hint)
-
-
-def _make(root: int, directory: str) -> None:
-    """Make `directory` below the descriptor `root`, deepest first: mostly only one is missing."""
-    if not directory:
-        return
-    with contextlib.suppress(FileExistsError):  # also: another was faster
-        try:
-            os.mkdir(directory, dir_fd=root)
-        except FileNotFoundError:
-            _make(root, os.path.dirname(directory))
-            os.mkdir(directory, dir_fd=root)
 
 
 def _identity(found: os.stat_result) -> _Seen:

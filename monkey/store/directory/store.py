@@ -1,4 +1,4 @@
-# ruff: noqa: PTH105, PTH116
+# ruff: noqa: PTH105
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """The store in a directory: a local disk, or NFS. Crash-safe by shape: written aside, then linked or renamed.
 
@@ -9,6 +9,7 @@ the calling thread, with as few system calls as possible; durable ones share the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import stat
@@ -22,9 +23,9 @@ from monkey.removal import remove_file
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.directory.commit import GroupCommitter, PendingWrite, remove_aside
 from monkey.store.directory.listing import walk_keys
-from monkey.store.directory.publish import copy_bytes, drop_aside, open_aside, publish_aside, write_aside
+from monkey.store.directory.publish import copy_bytes, open_aside, publish_aside, remove_stale, write_aside
 from monkey.store.directory.root import READ, DirectoryRoot
-from monkey.store.keys import check_prefix
+from monkey.store.keys import check_key, check_prefix
 from monkey.store.replacement_stamp import stamp_file
 from monkey.store.store_port import ListedObject, Store
 
@@ -55,55 +56,56 @@ class DirectoryStore(Store):
 
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         """See `Store.create`. A durable entry makes durable, too, what this client wrote beside it before."""
-        target = self._place.path(key)
-        directory = target.rpartition("/")[0]
+        directory = check_key(key).rpartition("/")[0]
         if durable:
-            return await self._commit(key, target, data, directory)
-        if not self._write(key, target, data, replace=False):
+            return await self._commit(key, data, directory)
+        if not self._write(key, data, replace=False):
             return False
         if len(self._loose) > LOOSE:
             self._loose.clear()  # by now the kernel has written the most of it
-        self._loose.setdefault(directory, []).append(target)
+        self._loose.setdefault(directory, []).append(key)
         return True
 
-    async def _commit(self, key: str, target: str, data: bytes, directory: str) -> bool:
+    async def _commit(self, key: str, data: bytes, directory: str) -> bool:
         before = self._loose.pop(directory, [])
         try:
-            return await self._committer.submit(PendingWrite(key, target, data, before=before))
+            return await self._committer.submit(PendingWrite(key, data, before=before))
         except BaseException:
             self._loose.setdefault(directory, []).extend(before)
             raise
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Store.put`."""
-        self._write(key, self._place.path(key), data, replace=True)
+        self._write(check_key(key), data, replace=True)
 
-    def _write(self, key: str, target: str, data: bytes, *, replace: bool) -> bool:
-        temp = ""
+    def _write(self, key: str, data: bytes, *, replace: bool) -> bool:
+        temp = self._place.temp()
         try:
-            self._place.check()
-            temp, fd = write_aside(self._place, data)
-            if replace:
-                stamp_file(fd)
-            written = os.fstat(fd)
-            os.close(fd)  # NFS sends the bytes, and says whether they fit, no later than now
-            published = publish_aside(self._place, temp, target, replace=replace, written=written)
-            if replace:
-                temp = ""
-            return published
+            with self._place.enter() as inside:
+                fd = write_aside(inside, temp, data)
+                try:
+                    if replace:
+                        stamp_file(fd)
+                    written = os.fstat(fd)
+                    os.close(fd)  # NFS sends the bytes, and says whether they fit, no later than now
+                    return publish_aside(inside, temp, key, replace=replace, written=written)
+                finally:
+                    inside.remove_aside(temp)
         except OSError as exc:
             raise self._place.translate(exc, key) from exc
-        finally:
-            if temp:
-                drop_aside(temp)
 
     async def get(self, key: str) -> bytes:
         """See `Store.get`."""
-        path = self._place.path(key)
+        check_key(key)
         try:
-            return _read(path)
+            return _read(self._open(key))
         except OSError as exc:
             raise self._no(exc, key) from exc
+
+    def _open(self, key: str) -> int:
+        """Return a descriptor of an object. Raises OSError, StoreMissing."""
+        with self._place.enter(check=False) as inside:
+            return inside.open(key, READ)
 
     def _no(self, exc: OSError, key: str) -> Exception:
         """Return the error for a key that cannot be read: missing alone, or the whole store?"""
@@ -116,37 +118,43 @@ class DirectoryStore(Store):
         """See `Store.list`."""
         directory = check_prefix(prefix)
         try:
-            self._place.check()
-            return sorted(walk_keys(self._place.below(directory), directory, prefix, after))
+            with self._place.enter() as inside:
+                return sorted(walk_keys(inside, directory, prefix, after))
         except OSError as exc:
             raise self._place.translate(exc, prefix) from exc
 
     async def delete(self, key: str) -> None:
         """See `Store.delete`."""
+        check_key(key)
         try:
-            if not remove_file(self._place.path(key)):
-                self._place.check()
-        except NotADirectoryError:
+            with self._place.enter(check=False) as inside:
+                at, name = inside.reach(key)
+                if not remove_file(name, at):
+                    self._place.check()
+        except (FileNotFoundError, NotADirectoryError):
             self._place.check()
         except OSError as exc:
             raise self._place.translate(exc, key) from exc
 
     async def put_file(self, key: str, path: Path) -> None:
         """See `Store.put_file`; an OSError of `path` itself passes through."""
-        write = PendingWrite(key, self._place.path(key), replace=True)
+        write = PendingWrite(check_key(key), replace=True)
         source = FileIO(path)  # closed by the thread, which may outlive us
-        await _hop(os.fstat(source.fileno()).st_size, lambda: self._copy_in(write, source), lambda: remove_aside(write))
+        size = os.fstat(source.fileno()).st_size
+        await _hop(size, lambda: self._copy_in(write, source), lambda: remove_aside(self._place, write))
         await self._committer.submit(write)
 
     def _copy_in(self, write: PendingWrite, source: FileIO) -> None:
         with source:
             try:
-                self._place.check()
-                write.temp, write.fd = open_aside(self._place)
+                temp = self._place.temp()
+                with self._place.enter() as inside:
+                    write.fd = open_aside(inside, temp)
+                write.temp = temp
                 copy_bytes(source.fileno(), write.fd)
                 stamp_file(write.fd)
             except BaseException as exc:
-                remove_aside(write)
+                remove_aside(self._place, write)
                 if isinstance(exc, OSError):
                     raise self._place.translate(exc, write.key) from exc
                 raise
@@ -175,24 +183,32 @@ class DirectoryStore(Store):
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`; an OSError of `path` itself passes through."""
-        source = self._place.path(key)
         aside = f"{path.parent}/.{path.name[:100]}.{secrets.token_hex(6)}.part"
+        check_key(key)
         try:
-            found = os.stat(source)
-            if stat.S_ISDIR(found.st_mode):
-                raise KeyMissing(key)
-            await _hop(found.st_size, lambda: _copy_out(source, aside), lambda: drop_aside(aside))
+            source = FileIO(self._open(key))  # closed by the thread, which may outlive us
+        except OSError as exc:
+            raise self._no(exc, key) from exc
+        found = os.fstat(source.fileno())
+        if stat.S_ISDIR(found.st_mode):
+            source.close()
+            raise KeyMissing(key)
+        try:
+            await _hop(found.st_size, lambda: _copy_out(source, aside), lambda: _drop(aside))
         except OSError as exc:
             raise exc if exc.filename == aside else self._no(exc, key) from exc
         os.replace(aside, path)
+
+    async def remove_stale(self) -> None:
+        """See `Store.remove_stale`."""
+        await asyncio.to_thread(remove_stale, self._place)
 
     async def close(self) -> None:
         """See `Store.close`."""
         await self._committer.close()
 
 
-def _read(path: str) -> bytes:
-    fd = os.open(path, READ)
+def _read(fd: int) -> bytes:
     try:
         size = os.fstat(fd).st_size
         data = os.read(fd, size)
@@ -203,21 +219,21 @@ def _read(path: str) -> bytes:
         os.close(fd)
 
 
-def _copy_out(source: str, aside: str) -> None:
-    fd = os.open(source, READ)
-    try:
+def _copy_out(source: FileIO, aside: str) -> None:
+    with source:
         target = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
-            copy_bytes(fd, target)
+            copy_bytes(source.fileno(), target)
         except OSError as exc:
+            _drop(aside)
             raise OSError(exc.errno, exc.strerror, aside) from exc
         finally:
             os.close(target)
-    except BaseException:
-        drop_aside(aside)
-        raise
-    finally:
-        os.close(fd)
+
+
+def _drop(aside: str) -> None:
+    with contextlib.suppress(OSError):
+        remove_file(aside)
 
 
 async def _hop(size: int, work: Callable[[], None], undo: Callable[[], None]) -> None:

@@ -62,7 +62,6 @@ class SftpStore(Store):
         self._files = asyncio.Semaphore(_MAX_OPEN_FILES)
         self._files_open = asyncio.Semaphore(FILES_AT_ONCE)
         self._sending = 0
-        self._swept = False
         #: Directory to its entries that were written without a wait for the disk.
         self._loose: dict[bytes, list[bytes]] = {}
 
@@ -142,7 +141,6 @@ class SftpStore(Store):
                 link.main.forget(temp)
             if durable:
                 await self._publisher.settle((target,))
-                await self._sweep(link)
             return won
 
         try:
@@ -160,11 +158,13 @@ class SftpStore(Store):
         if entries:
             self._loose.setdefault(directory, []).extend(entries)
 
-    async def _sweep(self, link: SftpConnection) -> None:
-        """Remove, once, the files that dead writers left aside."""
-        if not self._swept:
-            self._swept = True
+    async def remove_stale(self) -> None:
+        """See `Store.remove_stale`."""
+
+        async def work(link: SftpConnection) -> None:
             await self._place.remove_stale(link.main)
+
+        await self._do("tmp", work)
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Store.put`."""
@@ -227,7 +227,6 @@ class SftpStore(Store):
             temp = await self._copy_in(calls, path)
             await self._publisher.replace(calls, temp, target)
             await self._publisher.settle((target,))
-            await self._sweep(link)
 
         self._sending += 1
         try:

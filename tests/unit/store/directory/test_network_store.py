@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -96,28 +97,18 @@ def test_newest_bytes_are_asked_for_by_a_change_of_the_directory(shared: Network
 
 
 def test_rename_whose_answer_was_lost_is_done(store: Store, root: Path) -> None:
-    place = DirectoryRoot(str(root), store.id)
-    temp, fd = open_aside(place)
-    try:
-        os.write(fd, b"ours")
-        target = place.path("lost")
-        Path(temp).rename(target)  # the server did it; the client repeats it, and hears "no such file"
-        assert publish_aside(place, temp, target, replace=True, written=os.fstat(fd))
-    finally:
-        os.close(fd)
+    with DirectoryRoot(str(root), store.id).enter() as inside, FileIO(open_aside(inside, "aside"), "r+") as file:
+        file.write(b"ours")
+        (root / "tmp/aside").rename(root / "lost")  # the server did it; the client repeats it, and hears "no such file"
+        assert publish_aside(inside, "aside", "lost", replace=True, written=os.fstat(file.fileno()))
 
 
 def test_rename_of_a_lost_file_is_no_success(store: Store, root: Path) -> None:
-    place = DirectoryRoot(str(root), store.id)
-    temp, fd = open_aside(place)
-    try:
-        target = Path(place.path("lost"))
-        target.write_bytes(b"another's")
-        Path(temp).unlink()
+    with DirectoryRoot(str(root), store.id).enter() as inside, FileIO(open_aside(inside, "aside"), "r+") as file:
+        (root / "lost").write_bytes(b"another's")
+        (root / "tmp/aside").unlink()
         with pytest.raises(FileNotFoundError):
-            publish_aside(place, temp, str(target), replace=True, written=os.fstat(fd))
-    finally:
-        os.close(fd)
+            publish_aside(inside, "aside", "lost", replace=True, written=os.fstat(file.fileno()))
 
 
 def test_store_on_a_local_disk_is_not_watched(root: Path, run: Run) -> None:

@@ -46,7 +46,7 @@ def test_files_cut_short_aside_do_no_harm(store: Store, root: Path, run: Run) ->
     assert [item.key for item in run(store.list(""))] == ["format", "jobs/a/1"]
 
 
-def test_stale_files_aside_are_removed_by_the_next_durable_write(store: Store, root: Path, run: Run) -> None:
+def test_stale_files_aside_are_removed_when_that_is_asked_and_by_no_write(store: Store, root: Path, run: Run) -> None:
     old, young = root / "tmp" / "dead.1", root / "tmp" / "alive.1"
     young.write_bytes(b"")
     old.write_bytes(b"x")
@@ -61,6 +61,8 @@ def test_stale_files_aside_are_removed_by_the_next_durable_write(store: Store, r
         os.utime(path, (now - STALE - 60, now - STALE - 60))
     again = run(open_store(str(root)))
     run(again.create("k", b"x"))
+    assert old.exists()
+    run(again.remove_stale())
     run(again.close())
     assert not old.exists()
     assert young.exists()
@@ -86,15 +88,12 @@ def test_a_lost_tmp_is_made_again(store: Store, root: Path, run: Run, tmp_path: 
 
 def test_a_link_that_was_made_though_the_answer_says_exists_is_ours(store: Store, root: Path) -> None:
     """On NFS a repeated request meets its own work."""
-    place = DirectoryRoot(str(root), None)
-    temp, fd = write_aside(place, b"ours")
-    os.close(fd)
-    target = str(root / "key")
-    os.link(temp, target)
-    assert publish_aside(place, temp, target, replace=False) is True
-    rival, fd = write_aside(place, b"theirs")
-    os.close(fd)
-    assert publish_aside(place, rival, target, replace=False) is False
+    with DirectoryRoot(str(root), store.id).enter() as inside:
+        os.close(write_aside(inside, "ours", b"ours"))
+        os.link(root / "tmp/ours", root / "key")
+        assert publish_aside(inside, "ours", "key", replace=False) is True
+        os.close(write_aside(inside, "rival", b"theirs"))
+        assert publish_aside(inside, "rival", "key", replace=False) is False
 
 
 def test_a_key_below_a_key_is_refused(store: Store, run: Run) -> None:
