@@ -209,6 +209,7 @@ class SftpStore(Store):
         path = self._place.path(key)
 
         async def work(link: SftpConnection) -> None:
+            await self._place.refuse_links(link.main, path)
             try:
                 await link.main.remove(path)
             except SftpStatusError as exc:
