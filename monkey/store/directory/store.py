@@ -25,6 +25,7 @@ from monkey.store.directory.listing import walk_keys
 from monkey.store.directory.publish import copy_bytes, drop_aside, open_aside, publish_aside, write_aside
 from monkey.store.directory.root import READ, DirectoryRoot
 from monkey.store.keys import check_prefix
+from monkey.store.object_limits import check_size, refuse_large
 from monkey.store.replacement_stamp import stamp_file
 from monkey.store.store_port import ListedObject, Store
 
@@ -56,6 +57,7 @@ class DirectoryStore(Store):
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         """See `Store.create`. A durable entry makes durable, too, what this client wrote beside it before."""
         target = self._place.path(key)
+        refuse_large(key, data)
         directory = target.rpartition("/")[0]
         if durable:
             return await self._commit(key, target, data, directory)
@@ -76,6 +78,7 @@ class DirectoryStore(Store):
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Store.put`."""
+        refuse_large(key, data)
         self._write(key, self._place.path(key), data, replace=True)
 
     def _write(self, key: str, target: str, data: bytes, *, replace: bool) -> bool:
@@ -101,7 +104,7 @@ class DirectoryStore(Store):
         """See `Store.get`."""
         path = self._place.path(key)
         try:
-            return _read(path)
+            return _read(path, key)
         except OSError as exc:
             raise self._no(exc, key) from exc
 
@@ -191,10 +194,11 @@ class DirectoryStore(Store):
         await self._committer.close()
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, key: str) -> bytes:
     fd = os.open(path, READ)
     try:
         size = os.fstat(fd).st_size
+        check_size(key, size)
         data = os.read(fd, size)
         while len(data) < size and (more := os.read(fd, size - len(data))):
             data += more  # one read moves at most 2 GiB

@@ -64,7 +64,7 @@ class SftpRoot:
 
         Raises SftpStatusError, SftpConnectionLost.
         """
-        said = await read_remote(calls, self._slash + FORMAT.encode())
+        said = await read_remote(calls, self._slash + FORMAT.encode(), FORMAT)
         if said is None:
             if self._id is None:
                 return  # it is being created
