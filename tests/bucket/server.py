@@ -207,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         chunk = bytes(1 << 16)
-        while True:
+        while not self.wfile.closed:
             self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
             self.server.bucket.poured += len(chunk)
 

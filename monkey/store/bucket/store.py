@@ -28,7 +28,7 @@ from monkey.store.bucket.url import BucketUrl
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import check_prefix
-from monkey.store.object_limits import check_size, find_limit, refuse_large
+from monkey.store.object_limits import check_size, refuse_large
 from monkey.store.store_port import ListedObject, Store
 from monkey.store.upload_each import put_each
 
@@ -139,8 +139,7 @@ class BucketStore(Store):
         try:
             found = await obstore.get_async(self._client, self._names.of(key))
             check_size(key, found.meta["size"])
-            data = await _read_body(found, find_limit(key))
-            check_size(key, len(data))
+            data = await _read_body(found, found.meta["size"])
         except _Failures as exc:
             error = translate_bucket_error(exc, self._address, StoreOperation.READ, key)
             if isinstance(error, KeyMissing) and key != FORMAT:
@@ -229,7 +228,7 @@ class BucketStore(Store):
         async def head() -> tuple[int, str | None, bytes | None]:
             found = await obstore.get_async(self._bulk, name)
             size = found.meta["size"]
-            data = await _read_body(found, _PART_BYTES) if size <= _PART_BYTES else None
+            data = await _read_body(found, size) if size <= _PART_BYTES else None
             return size, found.meta["e_tag"], data
 
         size, etag, data = await self._again(head, key)
@@ -239,8 +238,9 @@ class BucketStore(Store):
 
         async def part(start: int) -> None:
             async def once() -> bytes:
-                options: Any = {"range": (start, min(start + _PART_BYTES, size)), "if_match": etag}
-                return await _read_body(await obstore.get_async(self._bulk, name, options=options), _PART_BYTES)
+                end = min(start + _PART_BYTES, size)
+                options: Any = {"range": (start, end), "if_match": etag}
+                return await _read_body(await obstore.get_async(self._bulk, name, options=options), end - start)
 
             _write_at(file, await self._again(once, key), start)
 
@@ -269,13 +269,15 @@ def _item(said: Any) -> ListedObject:
     return ListedObject(decode_object_name(said["path"]), said["size"], str(said["e_tag"] or said["last_modified"]))
 
 
-async def _read_body(found: GetResult, most: int) -> bytes:
-    """Return an answer's bytes: `most`, or one more where there are more, whatever its header says."""
+async def _read_body(found: GetResult, size: int) -> bytes:
+    """Return an answer's bytes, `size` by its header. Raises StoreUnavailable where there are more."""
     data = bytearray()
-    async for piece in found.stream(min_chunk_size=_PIECE_BYTES):
-        data += memoryview(piece)[: most + 1 - len(data)]
-        if len(data) > most:
+    async for piece in found.stream(min_chunk_size=max(1, min(size, _PIECE_BYTES))):
+        data += memoryview(piece)
+        if len(data) >= size:
             break
+    if len(data) > size:
+        raise StoreUnavailable(f"the store answered with more than the {size:,} bytes that it promised")
     return bytes(data)
 
 
