@@ -25,6 +25,7 @@ MonkeyError
 │   ├── StoreUnsafe         The store's put-if-absent lies: two writers won one key.
 │   └── StoreFormat         A newer monkey wrote the store.
 ├── CorruptObject           Stored bytes are not what their key promises.
+│   └── ObjectTooLarge      An object is larger than any that monkey writes under its key.
 ├── ConcurrentApply         Another apply came first.
 ├── RemoteAway              A git remote does not answer, or refuses.
 ├── ForgeError              A forge (GitHub, Gitea, GitLab) did not do what it was asked.
@@ -204,7 +205,18 @@ class CorruptObject(MonkeyError):
     def __init__(self, key: str, why: str, hint: str | None = None) -> None:
         """Name the key, what is wrong with its bytes, and what to do."""
         self.key = key
+        self.why = why
         super().__init__(f"{key}: {why}", hint=hint)
+
+
+class ObjectTooLarge(CorruptObject):
+    """The object is larger than any that monkey writes under its key."""
+
+    def __init__(self, key: str, size: int, limit: int) -> None:
+        """Name the key, the size as far as it is known, and the limit, both in bytes."""
+        why = f"it is too large to be read: expected at most {limit:,} bytes, found {size:,} or more"
+        # Not removed: entries that follow in a log would be lost with it, and they hold for an empty one.
+        super().__init__(key, f"{why}; monkey did not write it: put an empty object in its place")
 
 
 class ConcurrentApply(MonkeyError):

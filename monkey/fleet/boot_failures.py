@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from monkey.errors import FleetError, KeyMissing
+from monkey.errors import CorruptObject, FleetError, KeyMissing
 from monkey.store.store_port import Store
 
 #: Notes that are read of a fleet at most, the last by their machines' names: all fail for the same.
@@ -49,7 +49,7 @@ async def _read(store: Store, prefix: str, key: str) -> BootFailure | None:
     try:
         said = json.loads(await store.get(key))
         return BootFailure(fleet, machine, str(said["why"]), float(said["at"]), tuple(map(str, said["log"])))
-    except (KeyMissing, ValueError, TypeError, LookupError):  # taken away, or not a machine's
+    except (KeyMissing, CorruptObject, ValueError, TypeError, LookupError):  # taken away, or not a machine's
         return None
 
 

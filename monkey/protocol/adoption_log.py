@@ -19,6 +19,7 @@ from monkey.protocol.entry_log import Create
 from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.skipped_entries import NONE_SKIPPED
 from monkey.store.create import Won, create_object
+from monkey.store.object_limits import read_entry
 from monkey.store.store_port import Store
 
 #: Entries that are read at once.
@@ -109,7 +110,7 @@ class AdoptionLog:
 
         async def read(number: int) -> None:
             try:
-                found[number] = await self._store.get(self._key(number))
+                found[number] = await read_entry(self._store, self._key(number))
             except KeyMissing:  # removed since it was listed
                 found[number] = b""
 

@@ -153,6 +153,8 @@ class TornEntry:
     """An entry whose bytes are none: a loss of power cut them short. It counts as a claim that no agent holds."""
 
     key: str
+    #: Why it was not even read; "" where it was.
+    why: str = ""
 
     @property
     def agent(self) -> str:
@@ -208,7 +210,7 @@ def decode_entry(key: str, data: bytes) -> JobEntry:
             return EndEntry(outcome=ClaimEnd(body.pop("outcome")), **body)
     except (ValueError, KeyError, TypeError):
         pass
-    return TornEntry(key)
+    return TornEntry(key, getattr(data, "why", ""))
 
 
 #: Made once: `json.dumps` makes an encoder for each call with other options than its defaults.

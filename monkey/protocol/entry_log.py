@@ -12,6 +12,7 @@ from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, JobEntry, TornEnt
 from monkey.protocol.layout import parse_number, spell_number
 from monkey.spec.job.stop_when import StopEvidence
 from monkey.store.create import Lost, Won
+from monkey.store.object_limits import read_entry
 from monkey.store.store_port import Store
 
 #: The resolved create (monkey.store.create.create) with the caller's clock; the simulation passes its own.
@@ -49,7 +50,7 @@ class EntryLog:
         while True:
             k = self.head + 1
             try:
-                data = await store.get(self.key(k))
+                data = await read_entry(store, self.key(k))
             except KeyMissing:
                 return
             self._learn(k, decode_entry(self.key(k), data))

@@ -11,6 +11,7 @@ from datetime import MAXYEAR, datetime
 from typing import Any
 
 from monkey.store.keys import check_key, is_encodable
+from monkey.store.object_limits import OversizedEntry
 
 #: Says whether a value is of a shape. May raise Misshapen to say what of it is not.
 Test = Callable[[Any], bool]
@@ -25,6 +26,7 @@ class MalformedEntry(ValueError):
 
 def parse_object(data: bytes) -> dict[str, Any]:
     """Read a JSON object. Raises ValueError for anything else, nesting beyond measure included."""
+    refuse_oversized(data)
     try:
         body = json.loads(data)
     except RecursionError as exc:
@@ -32,6 +34,12 @@ def parse_object(data: bytes) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise MalformedEntry(f"expected an object, found {type(body).__name__}")
     return body
+
+
+def refuse_oversized(data: bytes) -> None:
+    """Raise MalformedEntry for what stands for an entry that is too large to be read."""
+    if isinstance(data, OversizedEntry):
+        raise MalformedEntry(data.why)
 
 
 def check_shape(body: dict[str, Any], shape: Mapping[str, Test]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from contextlib import suppress
 
-from monkey.errors import StoreError
+from monkey.errors import CorruptObject, StoreError
 from monkey.protocol.layout import Keys
 from monkey.store.store_port import Store
 
@@ -47,6 +47,6 @@ class WakeupBell:
         before = self._last
         try:
             self._last = await self._store.get(self._keys.bell)
-        except StoreError:
+        except (StoreError, CorruptObject):
             return False
         return self._last != before

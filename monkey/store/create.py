@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from monkey.errors import CreateUnresolved, KeyMissing, StoreError, StoreUnavailable
+from monkey.store.object_limits import read_entry
 from monkey.store.store_port import Store
 
 #: Seconds before the second try; each further one waits twice as long.
@@ -83,7 +84,7 @@ class _Attempt:
 
     async def _read_back(self, answered: bool) -> Won | Lost | None:
         try:
-            existing = await self.store.get(self.key)
+            existing = await read_entry(self.store, self.key)
         except KeyMissing:
             return None
         except StoreUnavailable as exc:

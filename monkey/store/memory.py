@@ -11,6 +11,7 @@ from monkey.atomic_write import write_atomically
 from monkey.errors import KeyMissing
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.keys import check_key, check_prefix
+from monkey.store.object_limits import check_size, refuse_large
 from monkey.store.store_port import ListedObject, Store
 from monkey.store.upload_each import put_each
 
@@ -49,6 +50,7 @@ class MemoryStore(Store):
 
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         """See `Store.create`."""
+        refuse_large(key, data)
         if check_key(key) in self.state.objects:
             return False
         self.state.write(key, data)
@@ -56,10 +58,16 @@ class MemoryStore(Store):
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Store.put`."""
+        refuse_large(key, data)
         self.state.write(check_key(key), data)
 
     async def get(self, key: str) -> bytes:
         """See `Store.get`."""
+        data = self._find(key)
+        check_size(key, len(data))
+        return data
+
+    def _find(self, key: str) -> bytes:
         try:
             return self.state.objects[check_key(key)][0]
         except KeyError:
@@ -92,7 +100,7 @@ class MemoryStore(Store):
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`."""
-        write_atomically(path, await self.get(key))
+        write_atomically(path, self._find(key))
 
     async def close(self) -> None:
         """See `Store.close`."""

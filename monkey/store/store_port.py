@@ -42,13 +42,17 @@ class Store(Protocol):
         False means only that the backend claims that something is there. That may be our own write (after a retry
         inside the client), or nothing at all (a conflict). StoreUnavailable: the outcome is not known.
         `durable`: do not return before the entry would survive a loss of power.
+        Raises StoreRefused for more bytes than `get` returns (`monkey.store.object_limits`); so does `put`.
         """
 
     async def put(self, key: str, data: bytes) -> None:
         """Write or replace `key`, not durably: for objects that are written again, as heartbeats are."""
 
     async def get(self, key: str) -> bytes:
-        """Return the bytes under `key`. Raises KeyMissing."""
+        """Return the bytes under `key`. Raises KeyMissing.
+
+        Raises ObjectTooLarge where there are more than `monkey.store.object_limits` allows: they never are in memory.
+        """
 
     async def get_newest(self, key: str) -> bytes:
         """Return the bytes under `key` as the store has them now, past the caches of this machine. Raises KeyMissing.

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from monkey.apply.inspect.attempt_records import find_attempt, find_owner, read_attempts
-from monkey.errors import KeyMissing
+from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.record.end_files_reading import read_end_files
 from monkey.protocol.record.shipment import LOG
 from monkey.protocol.record.shipment_reading import TAIL_BYTES, ShippedFile
@@ -65,7 +65,7 @@ async def _read_file(live: LiveStore, job: str, k: int, at: int) -> LogPart:
     since, start, parts = max(at, total - TAIL_BYTES), total, list[bytes]()
     for item in segments:
         if place + item.size > since:
-            with suppress(KeyMissing):
+            with suppress(KeyMissing, CorruptObject):
                 parts.append(await store.get(item.key))
                 start = min(start, place)
         place += item.size

@@ -47,6 +47,9 @@ class FakeBucket:
         #: Seconds that a hanging request hangs; longer than clients wait.
         self.hang = 30.0
         self.refusal: Refusal | None = None
+        #: Keys whose bodies never end, whatever their headers say; and the bytes that were sent of them.
+        self.endless: set[str] = set()
+        self.poured = 0
         #: Called with each request before anything becomes of it.
         self.before: Callable[[Request], None] = lambda request: None
         self._lock = threading.Lock()
@@ -178,7 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _do(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        answer = self.server.bucket.answer(dialect.parse(self.command, self.path, self.headers.items(), body))
+        request = dialect.parse(self.command, self.path, self.headers.items(), body)
+        answer = self.server.bucket.answer(request)
         if answer is None:
             self.close_connection = True
             with contextlib.suppress(OSError):
@@ -187,10 +191,24 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
+        if self.command == "GET" and request.key in self.server.bucket.endless:
+            self._pour()
+            return
         if answer.status != 204:
             self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(answer.body)
+
+    def _pour(self) -> None:
+        """Send a body until the client has enough: chunks, beside a header that names a small size."""
+        self.close_connection = True
+        self.send_header("Content-Length", "10")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        chunk = bytes(1 << 16)
+        while not self.wfile.closed:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+            self.server.bucket.poured += len(chunk)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _do

@@ -20,6 +20,9 @@ from monkey_agent.local_files import UPLOADS, hash_local_file
 #: How often a file is sent that changes while it is sent.
 CHANGES = 3
 
+#: Bytes that the paths of all outputs may have together, with their hashes: ends list them.
+MAX_LIST_BYTES = 16 * 2**20
+_HASH_BYTES = 70
 #: Bytes that the path of an output may have: buckets take keys of 1,024, and ours begin with project, job and attempt.
 MAX_PATH = 800
 
@@ -44,7 +47,19 @@ def find_outputs(
         if path in found:
             note(f"{path} is both in MONKEY_OUTPUT_DIR and in the working directory; the former is kept")
         found[path] = UntrustedFile(space.outputs, path)
-    return found
+    return _take_listable(found, note)
+
+
+def _take_listable(found: dict[str, UntrustedFile], note: Note) -> dict[str, UntrustedFile]:
+    left = MAX_LIST_BYTES
+    taken: dict[str, UntrustedFile] = {}
+    for path, file in found.items():
+        left -= len(path.encode()) + _HASH_BYTES
+        if left < 0:
+            note(f"{len(found) - len(taken):,} of {len(found):,} outputs are not kept: a record has no room for more")
+            break
+        taken[path] = file
+    return taken
 
 
 def _walk(root: str, note: Note, globs: GlobPatterns | None) -> Iterator[str]:

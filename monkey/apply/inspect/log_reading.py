@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from monkey.apply.inspect.attempt_records import find_owner
 from monkey.apply.world.world import World
-from monkey.errors import KeyMissing, StoreMissing, StoreUnavailable
+from monkey.errors import KeyMissing, ObjectTooLarge, StoreMissing, StoreUnavailable
 from monkey.protocol.entries import Claim, decode_entry
 from monkey.protocol.layout import Keys, spell_number, spell_segment_key
 from monkey.protocol.record.end_files_reading import read_end_files
 from monkey.protocol.record.shipment import LOG, Piece
 from monkey.protocol.record.shipment_reading import GrowingFile, ShipmentReader
 from monkey.protocol.status.store_snapshot import JobState, JobView, SnapshotReader
+from monkey.store.object_limits import read_entry
 from monkey.store.store_port import Store
 
 #: States in which a job may still write.
@@ -74,14 +75,14 @@ class JobLog:
                 return
             for item in await store.list(prefix):
                 with suppress(KeyMissing):  # removed since it was listed
-                    yield self._cut(await store.get(item.key))
+                    yield self._cut(await _read_segment(store, item.key))
                 self._after = item.key
             return
         # They are numbered: to ask for the next one costs a tenth of a listing, where either costs.
         while True:
             key = spell_segment_key(prefix, int(self._after.removeprefix(prefix)) + 1)
             try:
-                data = await store.get(key)
+                data = await _read_segment(store, key)
             except KeyMissing:
                 return
             yield self._cut(data)
@@ -91,6 +92,14 @@ class JobLog:
         """Return a segment without what the pieces had of it."""
         cut, self._skip = data[self._skip :], max(0, self._skip - len(data))
         return cut
+
+
+async def _read_segment(store: Store, key: str) -> bytes:
+    """Return a segment, or words in its place where it is too large. Raises KeyMissing, StoreError."""
+    try:
+        return await store.get(key)
+    except ObjectTooLarge as exc:
+        return f"\n[{exc}]\n".encode()
 
 
 @dataclass
@@ -162,7 +171,7 @@ class LogFollower:
         """Return the agent that claimed an attempt which left no file: it was killed. "" where that is not known."""
         key = self.world.keys.job_log(log.job) + spell_number(log.attempt)
         with suppress(KeyMissing):
-            claim = decode_entry(key, await self.world.at.get(key))
+            claim = decode_entry(key, await read_entry(self.world.at, key))
             return claim.agent if isinstance(claim, Claim) else ""
         return ""
 

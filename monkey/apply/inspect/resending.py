@@ -25,7 +25,7 @@ from monkey.apply.inspect.job_history import (
 )
 from monkey.apply.inspect.revision_points import write_applied_revision
 from monkey.apply.world.world import World
-from monkey.errors import KeyMissing, MonkeyError, NotFound
+from monkey.errors import CorruptObject, KeyMissing, MonkeyError, NotFound
 from monkey.metrics.influx.influx_points import make_metric_tags, parse_agent_machine, write_system_point
 from monkey.metrics.records import RecordCut, Records
 from monkey.metrics.usage import USAGE_FILE
@@ -140,7 +140,7 @@ async def _send_file(
 
 
 async def _send_samples(world: World, job: str, attempt: AttemptRecord, sender: _Sender) -> None:
-    with contextlib.suppress(KeyMissing):
+    with contextlib.suppress(KeyMissing, CorruptObject):
         data = (await read_end_files(world.at, world.keys, job, attempt.k)).samples
         if data is None:
             data = await world.at.get(f"{world.keys.out(job, attempt.k)}{USAGE_FILE}")

@@ -12,7 +12,7 @@ from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.layout import Keys
-from monkey.protocol.record.facts import MAX_FACTS_BYTES, decode_facts, hash_facts, is_facts_hash
+from monkey.protocol.record.facts import decode_facts, hash_facts, is_facts_hash
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.status.store_snapshot import SweepView
 from monkey.store.store_port import Store
@@ -69,9 +69,6 @@ async def load_facts(store: Store, keys: Keys, name: str) -> dict[str, Any]:
     if not is_facts_hash(name):
         raise CorruptObject(f"facts {name[:80]!r}", "expected a SHA-256 of 64 hex digits")
     key = keys.facts(name)
-    sizes = [item.size for item in await store.list(key) if item.key == key]
-    if sizes and sizes[0] > MAX_FACTS_BYTES:
-        raise CorruptObject(key, f"expected at most {MAX_FACTS_BYTES:,} bytes of facts, found {sizes[0]:,}")
     data = await store.get(key)
     if (digest := hash_facts(data)) != name:
         raise CorruptObject(key, f"its bytes have the SHA-256 {digest}")

@@ -6,6 +6,7 @@ from monkey.errors import KeyMissing
 from monkey.protocol.entries import Claim, EndEntry, decode_entry
 from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.record.end_files import EndFiles, unpack_end_files
+from monkey.store.object_limits import read_entry
 from monkey.store.store_port import Store
 
 
@@ -18,7 +19,7 @@ async def read_end_files(store: Store, keys: Keys, job: str, k: int) -> EndFiles
         k += 1
         key = keys.job_log(job) + spell_number(k)
         try:
-            entry = decode_entry(key, await store.get(key))
+            entry = decode_entry(key, await read_entry(store, key))
         except KeyMissing:
             return EndFiles()
         if isinstance(entry, EndEntry):

@@ -146,9 +146,7 @@ class SnapshotReader:
                 if not is_agent_name(name)
             ]
         )
-        problems += _bound(
-            [f"{key}: cut short (power was lost?); the job will be run again" for key in sorted(self._torn)]
-        )
+        problems += _bound(sorted(self._torn))
         problems += [f"agent {agent.id}: {agent.alert}" for agent in agents if agent.alive and agent.alert]
         problems += [f"agent {agent.id}: {agent.trouble}" for agent in agents if agent.alive and agent.trouble]
         recorded, self._index.recorded = self._index.recorded, set()
@@ -248,7 +246,11 @@ class SnapshotReader:
             if isinstance(entry, EndEntry):
                 self._index.note(make_record(job, k, entry, writer=""))
             elif isinstance(entry, TornEntry):
-                self._torn.add(entry.key)
+                self._torn.add(f"{entry.key}: {entry.why or _CUT}; the job will be run again")
+
+
+#: What has become of an entry whose bytes are none.
+_CUT = "cut short (power was lost?)"
 
 
 def _bound(lines: list[str]) -> list[str]:

@@ -20,8 +20,8 @@ from monkey.store.store_port import ListedObject, Store
 SYNC_BEAT = 60.0
 #: Periods without a beat after which a sync counts as dead.
 MISSED_BEATS = 3
-#: Beats that one reading reads, of the last by their names; and bytes of one.
-_MOST_BEATS, _MOST_BYTES = 50, 16_384
+#: Beats that one reading reads, of the last by their names.
+_MOST_BEATS = 50
 #: Seconds after which it is no news that a sync has ended, or that one of several died.
 _FORGOTTEN = 86_400.0
 #: Characters of a problem that a beat keeps, and of what it says of previews.
@@ -134,8 +134,6 @@ async def read_sync_beats(store: Store, keys: Keys, remote: str = "") -> tuple[l
 
 
 async def _read_beat(store: Store, item: ListedObject) -> SyncBeat:
-    if item.size > _MOST_BYTES:
-        raise CorruptObject(item.key, f"not a heartbeat of a sync ({item.size:,} bytes)")
     return decode_sync_beat(item.key, await store.get(item.key))
 
 

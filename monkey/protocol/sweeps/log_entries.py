@@ -9,6 +9,7 @@ from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.sweeps.revision import decode_order
 from monkey.protocol.sweeps.sweep_state import SweepState, judge_entry
 from monkey.signing.entry_signers import EntrySigners
+from monkey.store.object_limits import read_entry
 from monkey.store.store_port import Store
 
 
@@ -28,7 +29,7 @@ async def read_history(store: Store, keys: Keys, signers: EntrySigners, name: st
     while True:
         key = keys.sweep_log(name) + spell_number(state.head + 1)
         try:
-            data = await store.get(key)
+            data = await read_entry(store, key)
         except KeyMissing:
             return found
         before, state = state, judge_entry(state, keys, store.id, signers, data)

@@ -19,6 +19,7 @@ from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.sweeps.sweep_state import ProvenStop, StopPointer, SweepState, cancel_state, forget_entries
 from monkey.protocol.sweeps.verdicts import Verdict, judge_job
 from monkey.spec.job.stop_when import find_met_rule
+from monkey.store.object_limits import read_entry
 from monkey.store.store_port import Store
 
 #: Pointers without an end that a reader looks for again at each reading: only a forger leaves any.
@@ -78,7 +79,7 @@ async def read_new_stops(store: Store, keys: Keys, state: SweepState) -> SweepSt
     while True:
         key = keys.stop_log(state.name) + spell_number(read + 1)
         try:
-            data = await store.get(key)
+            data = await read_entry(store, key)
         except KeyMissing:
             break
         read += 1

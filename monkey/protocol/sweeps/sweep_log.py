@@ -26,6 +26,7 @@ from monkey.protocol.wakeup import wake_agents
 from monkey.signing.entry_signers import EntrySigners
 from monkey.signing.signed_entry import EntryPlace, hash_entries
 from monkey.store.create import Lost, create_object
+from monkey.store.object_limits import read_entry
 from monkey.store.store_port import Store
 
 
@@ -77,7 +78,7 @@ async def _walk_log(store: Store, keys: Keys, signers: EntrySigners, state: Swee
     """Yield the state after each entry that follows, and the stops that take effect there."""
     while True:
         try:
-            data = await store.get(keys.sweep_log(state.name) + spell_number(state.head + 1))
+            data = await read_entry(store, keys.sweep_log(state.name) + spell_number(state.head + 1))
         except KeyMissing:
             return
         state = judge_entry(state, keys, store.id, signers, data)
@@ -95,7 +96,7 @@ async def append_revision(
     body = {"kind": "revision", "nonce": secrets.token_hex(8), **revision.to_json()}
     base = keys.sweep_log(revision.sweep)
     before = ""
-    for data in await asyncio.gather(*(store.get(base + spell_number(n)) for n in range(1, after + 1))):
+    for data in await asyncio.gather(*(read_entry(store, base + spell_number(n)) for n in range(1, after + 1))):
         before = hash_entries(before, data)
     place = EntryPlace(store.id, keys.project, revision.sweep, after + 1, before)
     answer = await create(store, base + spell_number(place.number), signers.sign(place, _dump(body)))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from monkey.errors import CorruptObject, NotFound
 from monkey.plan.commits.seen_commit import SeenCommit
+from monkey.protocol import entry_shape
 from monkey.protocol.entry_log import LogTally
 from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.skipped_entries import NONE_SKIPPED, SkippedEntries
@@ -194,10 +195,11 @@ def judge_entry(state: SweepState, keys: Keys, store: str, signers: EntrySigners
         replace(state, digest=hash_entries(state.digest, data)),
     )
     try:
+        entry_shape.refuse_oversized(data)
         signer = signers.check(place, data)
         after = fold_entry(state, decode_order(key, data))
         return replace(after, signer=signer) if after.revision_at == after.head else after
-    except SignatureRefused as exc:
+    except (SignatureRefused, entry_shape.MalformedEntry) as exc:
         why = str(exc)
     except CorruptObject as exc:
         why = exc.message.removeprefix(f"{key}: ")

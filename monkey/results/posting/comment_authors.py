@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from monkey.errors import KeyMissing
+from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.layout import Keys
 from monkey.store.create import create_object
 from monkey.store.store_port import Store
@@ -30,7 +30,7 @@ async def list_authors(store: Store, keys: Keys, sweep: str, way: str) -> frozen
     for item in (await store.list(keys.comment_authors(sweep, way)))[:_MOST]:
         try:
             author = json.loads(await store.get(item.key))
-        except (KeyMissing, ValueError):
+        except (KeyMissing, CorruptObject, ValueError):
             continue
         if isinstance(author, str):
             found.add(author)

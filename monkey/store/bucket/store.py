@@ -28,16 +28,20 @@ from monkey.store.bucket.url import BucketUrl
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import check_prefix
+from monkey.store.object_limits import check_size, refuse_large
 from monkey.store.store_port import ListedObject, Store
 from monkey.store.upload_each import put_each
 
 if TYPE_CHECKING:
+    from obstore import GetResult
     from obstore.store import ObjectStore
 
 _T = TypeVar("_T")
 
 #: Bytes of one part of a large file: several requests at once, none so long that losing it hurts.
 _PART_BYTES = 8 * 2**20
+#: Bytes of an answer's body that are awaited together.
+_PIECE_BYTES = 2**20
 #: Parts under way at once.
 _CONCURRENCY = 4
 #: Parts that an object may have at most, everywhere.
@@ -108,6 +112,7 @@ class BucketStore(Store):
 
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         """See `Store.create`."""
+        refuse_large(key, data)
         await self._check()
         try:
             await obstore.put_async(self._client, self._names.of(key), data, mode="create", use_multipart=False)
@@ -119,6 +124,7 @@ class BucketStore(Store):
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Store.put`."""
+        refuse_large(key, data)
         await self._check()
         await self._put(self._client, key, data)
 
@@ -132,7 +138,8 @@ class BucketStore(Store):
         """See `Store.get`."""
         try:
             found = await obstore.get_async(self._client, self._names.of(key))
-            data = bytes(await found.bytes_async())
+            check_size(key, found.meta["size"])
+            data = await _read_body(found, found.meta["size"])
         except _Failures as exc:
             error = translate_bucket_error(exc, self._address, StoreOperation.READ, key)
             if isinstance(error, KeyMissing) and key != FORMAT:
@@ -221,7 +228,8 @@ class BucketStore(Store):
         async def head() -> tuple[int, str | None, bytes | None]:
             found = await obstore.get_async(self._bulk, name)
             size = found.meta["size"]
-            return size, found.meta["e_tag"], bytes(await found.bytes_async()) if size <= _PART_BYTES else None
+            data = await _read_body(found, size) if size <= _PART_BYTES else None
+            return size, found.meta["e_tag"], data
 
         size, etag, data = await self._again(head, key)
         if data is not None:
@@ -230,8 +238,9 @@ class BucketStore(Store):
 
         async def part(start: int) -> None:
             async def once() -> bytes:
-                options: Any = {"range": (start, min(start + _PART_BYTES, size)), "if_match": etag}
-                return bytes(await (await obstore.get_async(self._bulk, name, options=options)).bytes_async())
+                end = min(start + _PART_BYTES, size)
+                options: Any = {"range": (start, end), "if_match": etag}
+                return await _read_body(await obstore.get_async(self._bulk, name, options=options), end - start)
 
             _write_at(file, await self._again(once, key), start)
 
@@ -258,6 +267,18 @@ class BucketStore(Store):
 
 def _item(said: Any) -> ListedObject:
     return ListedObject(decode_object_name(said["path"]), said["size"], str(said["e_tag"] or said["last_modified"]))
+
+
+async def _read_body(found: GetResult, size: int) -> bytes:
+    """Return an answer's bytes, `size` by its header. Raises StoreUnavailable where there are more."""
+    data = bytearray()
+    async for piece in found.stream(min_chunk_size=max(1, min(size, _PIECE_BYTES))):
+        data += memoryview(piece)
+        if len(data) >= size:
+            break
+    if len(data) > size:
+        raise StoreUnavailable(f"the store answered with more than the {size:,} bytes that it promised")
+    return bytes(data)
 
 
 def _write_at(file: IO[bytes], data: bytes, start: int) -> None:

@@ -26,6 +26,7 @@ from monkey.store.directory.listing import walk_keys
 from monkey.store.directory.publish import copy_bytes, open_aside, publish_aside, remove_stale, write_aside
 from monkey.store.directory.root import READ, DirectoryRoot
 from monkey.store.keys import check_key, check_prefix
+from monkey.store.object_limits import check_size, refuse_large
 from monkey.store.replacement_stamp import stamp_file
 from monkey.store.store_port import ListedObject, Store
 
@@ -57,6 +58,7 @@ class DirectoryStore(Store):
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         """See `Store.create`. A durable entry makes durable, too, what this client wrote beside it before."""
         directory = check_key(key).rpartition("/")[0]
+        refuse_large(key, data)
         if durable:
             return await self._commit(key, data, directory)
         if not self._write(key, data, replace=False):
@@ -76,21 +78,26 @@ class DirectoryStore(Store):
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Store.put`."""
-        self._write(check_key(key), data, replace=True)
+        refuse_large(check_key(key), data)
+        self._write(key, data, replace=True)
 
     def _write(self, key: str, data: bytes, *, replace: bool) -> bool:
         temp = self._place.temp()
         try:
             with self._place.enter() as inside:
                 fd = write_aside(inside, temp, data)
+                left = True
                 try:
                     if replace:
                         stamp_file(fd)
                     written = os.fstat(fd)
                     os.close(fd)  # NFS sends the bytes, and says whether they fit, no later than now
-                    return publish_aside(inside, temp, key, replace=replace, written=written)
+                    published = publish_aside(inside, temp, key, replace=replace, written=written)
+                    left = not replace
                 finally:
-                    inside.remove_aside(temp)
+                    if left:
+                        inside.remove_aside(temp)
+                return published
         except OSError as exc:
             raise self._place.translate(exc, key) from exc
 
@@ -98,7 +105,7 @@ class DirectoryStore(Store):
         """See `Store.get`."""
         check_key(key)
         try:
-            return _read(self._open(key))
+            return _read(self._open(key), key)
         except OSError as exc:
             raise self._no(exc, key) from exc
 
@@ -208,9 +215,10 @@ class DirectoryStore(Store):
         await self._committer.close()
 
 
-def _read(fd: int) -> bytes:
+def _read(fd: int, key: str) -> bytes:
     try:
         size = os.fstat(fd).st_size
+        check_size(key, size)
         data = os.read(fd, size)
         while len(data) < size and (more := os.read(fd, size - len(data))):
             data += more  # one read moves at most 2 GiB

@@ -52,6 +52,7 @@ class SftpPublisher:
 
     async def _new(self, calls: SftpRequests) -> tuple[bytes, bytes]:
         """Return a new file aside and its handle."""
+        await self._place.trust_temps(calls)
         temp = self._place.temp()
         try:
             return temp, await self._open(calls, temp)
@@ -81,7 +82,8 @@ class SftpPublisher:
             return False
 
     async def _named(self, calls: SftpRequests, target: bytes, rename: Callable[[], Awaitable[bytes]]) -> None:
-        """Do `rename`, which gives something the name `target`; missing directories are made."""
+        """Do `rename`, which gives something the name `target`; missing directories are made, links refused."""
+        await self._place.refuse_links(calls, target)
         try:
             await rename()
         except SftpStatusError as exc:

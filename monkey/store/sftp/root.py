@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import re
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 
-from monkey.errors import StoreError, StoreMissing, StoreReplaced
+from monkey.errors import StoreError, StoreLinked, StoreMissing, StoreReplaced
 from monkey.store.directory.publish import STALE
 from monkey.store.format import FORMAT, decode_format
 from monkey.store.keys import RESERVED, check_key
@@ -17,6 +19,12 @@ from monkey.store.sftp.wire.errors import explain_failure, explain_missing_root
 from monkey.store.sftp.wire.sftp_protocol import SftpStatusError
 from monkey.store.sftp.wire.sftp_requests import SftpRequests, is_directory
 from monkey.store.sftp.wire.transfers import list_entries, read_remote
+
+#: Seconds for which the directory of files in writing is taken for what it was.
+_TRUSTED_SECONDS = 5.0
+
+#: The names of files in writing, as `SftpRoot.temp` and `DirectoryRoot.temp` spell them.
+_TEMP = re.compile(rb"[0-9a-f]{12}\.[0-9]+")
 
 #: Directories that are remembered as synced.
 SETTLED = 10_000
@@ -32,6 +40,8 @@ class SftpRoot:
         self._id: str | None = None
         self._temps = self._slash + f"{RESERVED}/{secrets.token_hex(6)}.".encode()
         self._count = itertools.count()
+        #: When the directory of files in writing was last seen to be no link, by the loop's clock.
+        self._trusted = float("-inf")
         #: Directories whose own entries, up to the root, are on disk.
         self._settled: set[bytes] = set()
         #: Directories that are being made now.
@@ -54,7 +64,7 @@ class SftpRoot:
 
         Raises SftpStatusError, SftpConnectionLost.
         """
-        said = await read_remote(calls, self._slash + FORMAT.encode())
+        said = await read_remote(calls, self._slash + FORMAT.encode(), FORMAT)
         if said is None:
             if self._id is None:
                 return  # it is being created
@@ -109,7 +119,30 @@ class SftpRoot:
 
     async def _make(self, calls: SftpRequests, directory: bytes) -> None:
         await self.check(calls)
+        await self.refuse_links(calls, directory + b"/")
         await _make(calls, directory, self.root)
+
+    async def refuse_links(self, calls: SftpRequests, path: bytes) -> None:
+        """Raise StoreLinked where a directory above `path`, below the root, is a link: behind it no store is.
+
+        SFTP names files by whole paths alone, so a link that is made between this look and its use is followed.
+        """
+        ends = [n for n, byte in enumerate(path) if byte == 0x2F and n > len(self.root)]
+        found = await asyncio.gather(*(calls.look(path[:end]) for end in ends))
+        for end, one in zip(ends, found, strict=True):
+            if one is not None and stat.S_ISLNK(one.mode):
+                link = path[len(self._slash) : end].decode(errors="replace")
+                raise StoreLinked(f"the store {self.url}", link)
+
+    async def trust_temps(self, calls: SftpRequests) -> None:
+        """Raise StoreLinked where the directory of files in writing is a link; looks once in a while.
+
+        Through a link that is newer, only a file of a random name comes and goes.
+        """
+        now = asyncio.get_running_loop().time()
+        if now - self._trusted >= _TRUSTED_SECONDS:
+            await self.refuse_links(calls, self._temps)
+            self._trusted = now
 
     def chain(self, path: bytes) -> Iterator[bytes]:
         """Yield the directories to sync for the entry `path`: its own, and those above that are not settled."""
@@ -139,12 +172,16 @@ class SftpRoot:
         return await explain_failure(exc, calls, self.url, self.root, key, path)
 
     async def remove_stale(self, calls: SftpRequests) -> None:
-        """Remove files that dead writers left aside, by the server's own clock."""
+        """Remove files that dead writers left aside, by the server's own clock.
+
+        It removes files of our names alone, and none through a link.
+        """
         directory = self._slash + RESERVED.encode()
         with contextlib.suppress(SftpStatusError):
+            await self.refuse_links(calls, directory + b"/")
             now = (await calls.lstat(directory)).mtime  # when its newest file was made
             for name, found in await list_entries(calls, directory):
-                if now - found.mtime > STALE:
+                if _TEMP.fullmatch(name) and now - found.mtime > STALE:
                     calls.forget(directory + b"/" + name)
 
 

@@ -17,6 +17,7 @@ from monkey.errors import KeyMissing, StoreRefused
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.format import FORMAT
 from monkey.store.keys import check_prefix
+from monkey.store.object_limits import refuse_large
 from monkey.store.sftp.bulk import FileBatch, send_in_batches
 from monkey.store.sftp.disk_sync import SYNC_CONNECTIONS, SftpSyncer
 from monkey.store.sftp.listing import SftpListing
@@ -125,6 +126,7 @@ class SftpStore(Store):
     async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
         """See `Store.create`. A durable entry also makes durable what this client wrote beside it before."""
         target = self._place.path(key)
+        refuse_large(key, data)
         directory = target.rpartition(b"/")[0]
         before = self._loose.pop(directory, []) if durable else []
         doubt = False
@@ -169,6 +171,7 @@ class SftpStore(Store):
     async def put(self, key: str, data: bytes) -> None:
         """See `Store.put`."""
         target = self._place.path(key)
+        refuse_large(key, data)
 
         async def work(link: SftpConnection) -> None:
             temp = await self._publisher.aside(link.main, (data,), durable=False, stamp=True)
@@ -181,7 +184,7 @@ class SftpStore(Store):
         path = self._place.path(key)
 
         async def work(link: SftpConnection) -> bytes:
-            found = await read_remote(link.main, path)
+            found = await read_remote(link.main, path, key)
             if found is None:
                 await self._place.check(link.main)
                 raise KeyMissing(key)
@@ -209,6 +212,7 @@ class SftpStore(Store):
         path = self._place.path(key)
 
         async def work(link: SftpConnection) -> None:
+            await self._place.refuse_links(link.main, path)
             try:
                 await link.main.remove(path)
             except SftpStatusError as exc:
@@ -253,7 +257,6 @@ class SftpStore(Store):
 
     async def put_contents(self, sources: Sequence[SourceFile], moved: Moved) -> Sequence[str]:
         """See `Store.put_contents`."""
-
         named: set[bytes] = set()
 
         async def send(some: Sequence[SourceFile]) -> list[str]:

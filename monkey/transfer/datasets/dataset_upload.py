@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.store.content.objects import DAMAGED, MD5_PREFIX, Moved, spell_md5_key
+from monkey.store.object_limits import refuse_large
 from monkey.store.store_port import Store
 from monkey.transfer.datasets.dataset import DIR, Dataset, read_listing
 from monkey.transfer.datasets.hashing import check_unchanged, report_nothing
@@ -125,6 +126,7 @@ async def _put_listing(store: Store, dataset: Dataset) -> None:
     import tempfile  # slow to import, and most never get here
 
     assert dataset.oid.endswith(DIR)
+    refuse_large(spell_md5_key(dataset.oid), dataset.listing)
     with tempfile.TemporaryDirectory(prefix="monkey-data-") as directory:
         aside = Path(directory, "listing")
         aside.write_bytes(dataset.listing)  # noqa: ASYNC240 - a small local file

@@ -90,13 +90,13 @@ def test_files_that_were_put_are_seen_as_new(near: Store, far: Store, run: Run, 
 
 
 def test_what_dead_writers_left_is_removed(place: Path, far: Store, run: Run) -> None:
-    for name, age in (("dead.0", 3 * 24 * 3600), ("living.0", 0)):
+    for name, age in (("00000000dead.0", 3 * 24 * 3600), ("00000000beef.0", 0)):
         path = place / "tmp" / name
         path.write_bytes(b"half")
         os.utime(path, (path.stat().st_atime, path.stat().st_mtime - age))
     run(far.remove_stale())
     assert run(far.get("format"))  # asked after, answered after
-    assert [path.name for path in (place / "tmp").iterdir()] == ["living.0"]
+    assert [path.name for path in (place / "tmp").iterdir()] == ["00000000beef.0"]
 
 
 @pytest.mark.slow

@@ -7,14 +7,16 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from monkey.apply.world.known_stores import KnownStores
 from monkey.apply.world.project_store import open_known
-from monkey.errors import KeyMissing, StoreError
+from monkey.errors import KeyMissing, StoreError, StoreUnavailable
 from monkey.store.content.objects import MD5_PREFIX
+from monkey.store.object_limits import find_limit
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from monkey.transfer.datasets.dataset_push import hash_into
@@ -128,3 +130,22 @@ def test_memory_does_not_grow_with_the_file(bucket: FakeBucket, tmp_path: Path) 
     put, both = json.loads(done.stdout)
     assert put < 100 and both < 150, (put, both)
     assert (tmp_path / "huge-copy").stat().st_size == 200 * MIB
+
+
+@pytest.mark.parametrize("key", ["projects/p/bell", "projects/p/sweeps/s/00000001"])
+def test_an_answer_that_never_ends_is_not_read_to_its_end(
+    bucket: FakeBucket, store: Store, run: Run, tmp_path: Path, key: str
+) -> None:
+    """Its header says ten bytes, and chunks come without an end."""
+    run(store.put(key, b"x"))
+    bucket.endless.add(key)
+    tracemalloc.start()
+    try:
+        with pytest.raises(StoreUnavailable, match="more than the 10 bytes"):
+            run(store.get(key))
+        assert tracemalloc.get_traced_memory()[1] < 2 * find_limit(key) + 8 * MIB
+    finally:
+        tracemalloc.stop()
+    assert bucket.poured < find_limit(key) + 32 * MIB
+    bucket.endless.clear()
+    assert run(store.get(key)) == b"x"

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 
 from monkey.atomic_write import write_all
 from monkey.removal import remove_file
+from monkey.store.object_limits import check_size
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.sftp_protocol import FileAttributes, SftpStatusError
 from monkey.store.sftp.wire.sftp_requests import SftpRequests, decode_data, decode_names, is_directory
@@ -23,10 +24,10 @@ FLIGHT = 32
 _AHEAD = 8
 
 
-async def read_remote(calls: SftpRequests, path: bytes) -> bytes | None:
-    """Return the bytes of a file; None where there is none, or a directory.
+async def read_remote(calls: SftpRequests, path: bytes, key: str) -> bytes | None:
+    """Return the bytes of the object `key`, which lies at `path`; None where there is none, or a directory.
 
-    Raises SftpStatusError, SftpConnectionLost.
+    Raises ObjectTooLarge, SftpStatusError, SftpConnectionLost.
     """
     try:
         handle = await calls.open(path)
@@ -41,7 +42,9 @@ async def read_remote(calls: SftpRequests, path: bytes) -> bytes | None:
             raise found
         if is_directory(found):
             return None
+        check_size(key, found.size)
         begun = b"" if _ended(first) else decode_data(_fine(first))
+        check_size(key, len(begun))  # a server may say less than it has
         return b"".join([begun, *[part async for part in receive_chunks(calls, handle, len(begun), found.size)]])
     finally:
         calls.close(handle)
@@ -76,7 +79,7 @@ async def _whole(
     """Yield what one request brings, and ask again for what it left out: a server may answer with less."""
     while at < upto:
         try:
-            part = decode_data(await answer)
+            part = decode_data(await answer)[: upto - at]
         except SftpStatusError as exc:
             if exc.code == sftp_protocol.EOF:
                 return

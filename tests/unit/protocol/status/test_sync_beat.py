@@ -56,14 +56,14 @@ def test_a_reader_reads_few_and_small_objects_and_names_what_it_cannot_read() ->
     async def inside() -> tuple[list[SyncBeat], list[str]]:
         await store.put(KEYS.sync_beat(remote, "head1.ab"), BEAT.encode())
         await store.put(KEYS.sync_beat(remote, "head2"), b"garbage")
-        await store.put(KEYS.sync_beat(remote, "head3"), b" " * 100_000)
+        store.state.write(KEYS.sync_beat(remote, "head3"), b" " * 100_000)
         await store.put(f"{KEYS.syncs}strange", b"x")
         await store.put(f"{KEYS.syncs}{remote}/\x1b/beat", b"x")
         return await read_sync_beats(store, KEYS)
 
     beats, problems = asyncio.run(inside())
     assert beats == [BEAT]
-    assert len(problems) == 2 and "head2" in problems[0] and "100,000 bytes" in problems[1]
+    assert len(problems) == 2 and "head2" in problems[0] and "100,000" in problems[1]
 
     async def many() -> tuple[list[SyncBeat], list[str]]:
         for i in range(60):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from monkey.errors import ObjectTooLarge
 from monkey.store.directory.publish import copy_bytes
+from monkey.store.open import open_store
 from monkey.store.store_port import Store
 from tests.loops import Run
 
@@ -60,3 +63,17 @@ def test_a_sparse_output_takes_no_room_in_the_store_nor_when_it_comes_back(
         with path.open("rb") as file:
             file.seek((5 << 30) - 2)
             assert file.read(8) == b"\0\0data\0\0"
+
+
+def test_a_hole_of_sixty_gigabytes_is_not_read(tmp_path: Path, run: Run) -> None:
+    store = run(open_store(str(tmp_path / "s"), begin=True))
+    run(store.put("projects/p/sweeps/s/00000001", b"x"))
+    os.truncate(tmp_path / "s/projects/p/sweeps/s/00000001", 60 << 30)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ObjectTooLarge, match="64,424,509,440"):
+            run(store.get("projects/p/sweeps/s/00000001"))
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+    run(store.close())
