@@ -43,7 +43,7 @@ def check_names(paths: Iterable[str], directory: str) -> None:
 
     The disk is asked only where two may be one. Raises OSError.
     """
-    pairs = list(find_twins(paths))
+    pairs = dict.fromkeys(find_twins(paths))
     if not pairs:
         return
     aside = Path(directory, f".{secrets.token_hex(8)}.names")

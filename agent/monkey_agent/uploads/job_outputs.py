@@ -103,7 +103,7 @@ async def resolve_twins(store: Store, prefix: str, found: dict[str, UntrustedFil
     The store is asked, by small objects at `prefix`, where two names may be one. Raises StoreError.
     """
     # What is in a directory comes before the directory.
-    for one, other in sorted(find_twins(found), key=lambda pair: pair[1], reverse=True):
+    for one, other in sorted(set(find_twins(found)), key=lambda pair: pair[1], reverse=True):
         mark = secrets.token_hex(4)
         await store.put(f"{prefix}{one}.{mark}", b"")
         with contextlib.suppress(KeyMissing):
