@@ -36,6 +36,7 @@ MonkeyError
 │   └── HostAway            A host does not answer: the others continue without it.
 ├── MachineFault            A machine cannot run a job now, which is no fault of the job: it is released.
 └── JobFailed               A job could not be run; the message becomes the attempt's reason.
+    └── OneName             Two names are one on some disk.
 """
 
 from __future__ import annotations
@@ -262,3 +263,14 @@ class JobFailed(MonkeyError):
         """Keep also `log_tail`: the last lines of what failed before the job could write any."""
         self.log_tail = list(log_tail)
         super().__init__(message, hint=hint)
+
+
+class OneName(JobFailed):
+    """Two names are one on some disk."""
+
+    def __init__(self, one: str, other: str, where: str) -> None:
+        """Name both, and `where` they are one."""
+        super().__init__(
+            f"{one!a} and {other!a} are one name in {where}, which does not tell case or Unicode forms apart: "
+            "rename one, or use another disk"
+        )

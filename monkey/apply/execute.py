@@ -16,6 +16,7 @@ from monkey.apply.pruning import cancel_gone_sweeps
 from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
 from monkey.apply.world.dataset_loader import send_datasets
 from monkey.apply.world.desired_state import LoadedSpec
+from monkey.apply.world.project_store import check_spelling
 from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, FleetError
 from monkey.plan.adoption.adopted_jobs import ADOPTED_BEFORE
@@ -52,7 +53,7 @@ async def execute_plan(
     left are left alone.
 
     Raises EndpointRefused, DatasetError where a dataset changes meanwhile, ConcurrentApply where another apply revised
-    the sweep differently, SigningError, FleetError, StoreError.
+    the sweep differently, SigningError, FleetError, StoreError. Raises OneName for the name of a sweep.
     """
     await asyncio.to_thread(world.signers.open_key)  # what cannot be signed is not begun
     check_endpoints(world.project, list_report_endpoints(world.project))
@@ -66,6 +67,7 @@ async def execute_plan(
     digest = compute_plan_digest(plan)
     for sweep in plan.sweeps:
         if sweep.changes and not stopping():
+            check_spelling(world.at.url, world.keys.sweeps, sweep.name)
             revision = _revision(sweep, by_name[sweep.name], now, digest)
             await _sweep(world, sweep, by_name[sweep.name], revision, say)
     for part in plan.fleets:  # last: by now no sweep asks for them

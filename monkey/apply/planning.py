@@ -26,6 +26,7 @@ from monkey.apply.world.desired_state import (
 )
 from monkey.apply.world.gone_specs import GoneSearch, cancel_pruned_sweeps
 from monkey.apply.world.observe import add_shortage_warnings, check_secrets, observe_project
+from monkey.apply.world.project_store import check_spelling, locate_project_store
 from monkey.apply.world.world import World
 from monkey.errors import StalePlan
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
@@ -150,7 +151,12 @@ async def plan_loaded_specs(
     search: GoneSearch | None = None,
     force: str = "",
 ) -> PlanningResult:
-    """Plan for what is wanted, wherever that comes from; `search`: it is all of the project's, so look for more."""
+    """Plan for what is wanted, wherever that comes from; `search`: it is all of the project's, so look for more.
+
+    Raises OneName for the name of a sweep.
+    """
+    for want in wanted:
+        check_spelling(locate_project_store(world.project), world.keys.sweeps, want.desired.name)
     observed, snapshot = await observe_project(world, wanted)
     gone = search.find(world.project, wanted, observed) if search else ()
     observed = cancel_pruned_sweeps(observed, gone)

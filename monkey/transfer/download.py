@@ -13,6 +13,7 @@ from pathlib import Path
 from monkey.concurrency import run_in_lanes
 from monkey.errors import KeyMissing, MonkeyError, StoreUnavailable
 from monkey.removal import remove_file
+from monkey.store.folded_names import check_names
 from monkey.store.keys import is_encodable
 from monkey.store.store_port import Store
 from monkey.transfer.fetch_directory import FetchDirectory
@@ -63,11 +64,13 @@ class Download:
     async def run(self, files: Iterable[DownloadFile]) -> DownloadResult:
         """Bring the files. One that cannot come is in `failed` with the reason; the others come.
 
-        Raises MonkeyError for a path that leads elsewhere, OSError where nothing can be written, StoreError.
+        Raises MonkeyError for a path that leads elsewhere, and OneName for two that are one in the directory: then
+        nothing is written. Raises OSError where nothing can be written, StoreError.
         """
         wanted = list(files)
         for file in wanted:
             check_path(file.path)
+        check_names([file.path for file in wanted], str(self._directory.root))
         await run_in_lanes(wanted, self._bring, min(LANES, len(wanted)))
         return self.brought
 

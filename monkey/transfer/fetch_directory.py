@@ -10,12 +10,12 @@ import hashlib
 import json
 import os
 import stat
-import unicodedata
 from collections import defaultdict
 from pathlib import Path
 
 from monkey.atomic_write import write_all, write_atomically
 from monkey.errors import MonkeyError
+from monkey.store.folded_names import fold_name
 
 #: Marks a directory that `monkey fetch` made: it is no code, or each fetch would make all jobs stale.
 FETCHED = ".monkey-fetched"
@@ -54,7 +54,7 @@ class FetchDirectory:
             return "a link leads out of the directory there: remove it, or use -o"
         if name := find_protected_name(path) or find_protected_name(parent.relative_to(self._real).as_posix()):
             return f"nothing is ever written into {name}"
-        if not _OWN.isdisjoint(map(_fold_name, path.split("/"))):
+        if not _OWN.isdisjoint(map(fold_name, path.split("/"))):
             return "`monkey fetch` keeps a file of its own by that name"
         try:
             mode = target.lstat().st_mode
@@ -107,13 +107,7 @@ class FetchDirectory:
 
 def find_protected_name(path: str) -> str | None:
     """Return the directory that nothing is written into and that a '/'-separated path leads to, however it is spelt."""
-    return next((folded for part in path.split("/") if (folded := _fold_name(part)) in _PROTECTED), None)
-
-
-def _fold_name(name: str) -> str:
-    """Return the name as file systems compare it that ignore case, or characters that do not show."""
-    shown = "".join(char for char in name if unicodedata.category(char) != "Cf")
-    return unicodedata.normalize("NFKC", shown).casefold()
+    return next((folded for part in path.split("/") if (folded := fold_name(part)) in _PROTECTED), None)
 
 
 def _hash_regular(path: Path) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from unicodedata import normalize
 
 
 class GlobPatterns:
@@ -12,17 +13,17 @@ class GlobPatterns:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         """Take the patterns; raises ValueError for one that is empty or leads out of the root."""
-        # "**" at the end: whatever is below.
-        self._patterns = {pattern: [*map(_matcher, _clean(pattern).split("/")), None] for pattern in patterns}
+        # "**" at the end: whatever is below. One form of Unicode: a disk may return another than was written.
+        self._patterns = {each: [*map(_matcher, normalize("NFC", _clean(each)).split("/")), None] for each in patterns}
 
     def match(self, path: str) -> bool:
         """Tell whether any pattern names `path`."""
-        parts = path.split("/")
+        parts = normalize("NFC", path).split("/")
         return any(_match(pattern, parts) for pattern in self._patterns.values())
 
     def idle(self, paths: Iterable[str]) -> list[str]:
         """Return the patterns that name none of `paths`."""
-        split = [path.split("/") for path in paths]
+        split = [normalize("NFC", path).split("/") for path in paths]
         return [text for text, pattern in self._patterns.items() if not any(_match(pattern, parts) for parts in split)]
 
 

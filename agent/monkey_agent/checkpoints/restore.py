@@ -15,6 +15,7 @@ from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.history_parts import HistoryPart
 from monkey.removal import remove_tree
+from monkey.store.folded_names import check_names
 from monkey.store.store_port import Store
 from monkey.untrusted_files import open_entry
 from monkey_agent.checkpoints.checkpoint_manifest import CheckpointManifest, FileEntry, decode_manifest
@@ -42,7 +43,11 @@ class RestoredCheckpoint:
 async def restore_checkpoint(
     store: Store, keys: Keys, kept: LocalCheckpoints, job: str, directory: str
 ) -> RestoredCheckpoint:
-    """Replace the empty `directory` by the job's checkpoint, if it has one. Raises StoreError, OSError."""
+    """Replace the empty `directory` by the job's checkpoint, if it has one.
+
+    Raises OneName where two of its names are one on this disk: the checkpoint stays for another machine. Raises
+    StoreError, OSError.
+    """
     aside = kept.aside()
     os.mkdir(aside)
     try:
@@ -115,6 +120,9 @@ async def _newest(
 
 
 async def _fetch(store: Store, keys: Keys, job: str, k: int, manifest: CheckpointManifest, directory: str) -> None:
+    names = [*manifest.directories, *manifest.files, *manifest.links]
+    await asyncio.to_thread(check_names, names, directory)
+
     async def bring(item: tuple[str, FileEntry]) -> None:
         path, file = f"{directory}/{item[0]}", item[1]
         key = keys.checkpoint_file(job, k, file.sha256)

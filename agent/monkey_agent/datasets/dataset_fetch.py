@@ -16,6 +16,7 @@ from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, JobFailed, KeyMissing, StoreError
 from monkey.removal import remove_file, remove_tree
 from monkey.store.content.objects import DAMAGED, SEND_AGAIN
+from monkey.store.folded_names import check_names
 from monkey.store.store_port import Store
 from monkey_agent.cache import eviction
 from monkey_agent.cache.cache import Cache
@@ -73,6 +74,7 @@ class DatasetFetch:
 
     async def _directory(self) -> None:
         files = await self._files()
+        await asyncio.to_thread(check_names, files, str(self._cache.root))
         place = self._place()
         making = dataset_trees.DatasetTree(place)
         await run_to_end(lambda: making.begin(files))

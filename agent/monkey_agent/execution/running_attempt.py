@@ -236,16 +236,16 @@ class RunningAttempt:
         """Return the outcome once all that it names is in the store; may be called again after a StoreError."""
         await self._readers.finish()
         outcome = replace(self._verdict(how), facts=await self._launched.record_facts())
-        if outcome.ending in _OWN_ENDS and (replaced := self._space.replaced()):
-            reason = "; ".join(dict.fromkeys(filter(None, (outcome.reason, replaced))))
-            outcome = replace(outcome, ending=AttemptEnd.FAILED, reason=reason, met=None)
+        wrong = self._space.replaced() if outcome.ending in _OWN_ENDS else ""
         try:
             outcome = await self._uploads.upload_record(outcome, how)
             if outcome.ending in _OWN_ENDS and (outputs := await self._uploads.upload_outputs()):
                 outcome = replace(outcome, outputs=outputs)
         except OSError as exc:
-            text = f"what it made could not be read: {explain_os_error(exc)}"
-            outcome = replace(outcome, ending=AttemptEnd.FAILED, reason=outcome.reason or text, met=None)
+            wrong = wrong or f"what it made could not be read: {explain_os_error(exc)}"
+        if wrong or self._uploads.refusal:
+            reasons = filter(None, (outcome.reason, wrong, self._uploads.refusal))
+            outcome = replace(outcome, ending=AttemptEnd.FAILED, reason="; ".join(dict.fromkeys(reasons)), met=None)
         if outcome.ending is AttemptEnd.SUCCEEDED:
             outcome = replace(outcome, met=self._conditions.met(sweep=True) if self._conditions else None)
             await self._checkpoint.succeeded()

@@ -18,7 +18,7 @@ from monkey_agent.local_files import is_touched
 from monkey_agent.ports import AttemptOutcome
 from monkey_agent.supervisor.process import ProcessExit
 from monkey_agent.telemetry.samples import AttemptSamples
-from monkey_agent.uploads.job_outputs import OutputUpload, find_outputs
+from monkey_agent.uploads.job_outputs import OutputUpload, find_outputs, resolve_twins
 from monkey_agent.uploads.metric_files import MetricFiles
 
 #: Largest number of notes on outputs that are written to the log.
@@ -39,6 +39,8 @@ class AttemptUploads:
         #: Whether files may ride in the attempt's end, once that is known, and what does.
         self._rides: bool | None = None
         self._riding = EndFiles()
+        #: Why outputs are refused, as the store takes two names for one; "" where they are not.
+        self.refusal = ""
 
     async def upload_record(self, outcome: AttemptOutcome, how: ProcessExit) -> AttemptOutcome:
         """Bring what the attempt logged and used to the store, and return the outcome with it.
@@ -104,7 +106,11 @@ class AttemptUploads:
         if self._globs is None and not is_touched(self._space.outputs):
             return {}
         upload = self._upload("outputs/")
-        await upload.send(await asyncio.to_thread(self._outputs))
+        found = await asyncio.to_thread(self._outputs)
+        async for why in resolve_twins(self._store, f"{self._prefix}outputs/", found):
+            self.refusal = why
+            self._log.note(why)
+        await upload.send(found)
         return dict(sorted(upload.digests.items()))
 
     async def upload_some_outputs(self, seconds: float) -> dict[str, str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
 from monkey.concurrency import run_in_lanes
+from monkey.errors import KeyMissing, OneName
+from monkey.store.folded_names import find_twins
 from monkey.store.keys import is_encodable, shorten_key
 from monkey.store.store_port import Store
 from monkey.transfer.globs import GlobPatterns
@@ -107,6 +110,23 @@ def _refusal(path: str, entry: os.DirEntry[str]) -> str:
     if entry.is_symlink():
         return "it is a symbolic link; copy the file instead"
     return "" if entry.is_file(follow_symlinks=False) else "it is no regular file"
+
+
+async def resolve_twins(store: Store, prefix: str, found: dict[str, UntrustedFile]) -> AsyncIterator[str]:
+    """Rename outputs that would replace others, as the store takes two names for one; yield why that is refused.
+
+    The store is asked, by small objects at `prefix`, where two names may be one. Raises StoreError.
+    """
+    # What is in a directory comes before the directory.
+    for one, other in sorted(set(find_twins(found)), key=lambda pair: pair[1], reverse=True):
+        mark = secrets.token_hex(4)
+        await store.put(f"{prefix}{one}.{mark}", b"")
+        with contextlib.suppress(KeyMissing):
+            await store.get(f"{prefix}{other}.{mark}")
+            for path in [path for path in found if f"{path}/".startswith(f"{other}/")]:
+                found[f"{other}.{mark}{path.removeprefix(other)}"] = found.pop(path)
+            yield f"{OneName(one, other, store.url).message}; the latter is kept as {f'{other}.{mark}'!a}"
+        await store.delete(f"{prefix}{one}.{mark}")
 
 
 class OutputUpload:

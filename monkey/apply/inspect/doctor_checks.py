@@ -28,6 +28,7 @@ from monkey.apply.trust.endpoints import (
     list_report_endpoints,
 )
 from monkey.apply.world.fleets import FLEET_MODULES, open_fleets
+from monkey.apply.world.project_store import find_folding_places
 from monkey.apply.world.world import World, open_world
 from monkey.errors import EndpointRefused, FleetError, MonkeyError, SpecError
 from monkey.fleet.fleet_port import Checkable, Fleet
@@ -80,6 +81,8 @@ async def check_project(project: Project) -> AsyncIterator[DoctorCheck]:
             for check in _secrets(world, specs):
                 yield check
             yield await _store(world)
+            for place in find_folding_places(project):
+                yield DoctorCheck("names", f"{place} takes names that differ in case, or Unicode form, for one")
             if world.store is not None:
                 snapshot = await world.reader().read()
             for check in await _clouds(world.fleets, specs):
@@ -247,7 +250,8 @@ async def _influxes(project: Project, snapshot: StoreSnapshot | None) -> AsyncIt
     for influx, views in used.items():
         if influx != project.influx:
             names = ", ".join(view.state.name for view in views)
-            text = f"{influx.url} is where {names} still sends; monkey.yaml says {_place(project.influx)}"
+            place = project.influx.url if project.influx else "nowhere"
+            text = f"{influx.url} is where {names} still sends; monkey.yaml says {place}"
             yield DoctorCheck("influxdb", text, "`monkey apply` has it send where monkey.yaml says", wrong=True)
         try:
             _check_trust(project, influx)
@@ -265,10 +269,6 @@ def _check_trust(project: Project, influx: InfluxSettings) -> None:
     elif influx.secrets and not is_trusted(project, Endpoint("InfluxDB", influx.url, ("revision",))):
         what = f"{influx.url} was not asked: only a revision in the store names it, and its token would go there"
         raise EndpointRefused(what, hint=f"set {TRUST_VARIABLE}={influx.url} if you trust it")
-
-
-def _place(influx: InfluxSettings | None) -> str:
-    return influx.url if influx else "nowhere"
 
 
 async def _influx(influx: InfluxSettings, views: list[SweepView]) -> AsyncIterator[DoctorCheck]:

@@ -13,7 +13,7 @@ from monkey.apply.inspect.result_facts import load_facts
 from monkey.apply.verify.object_reader import ObjectReader
 from monkey.apply.verify.verification_result import MISSING, EvidenceKind, VerificationResult
 from monkey.concurrency import run_in_lanes
-from monkey.errors import CorruptObject, KeyMissing, StoreError
+from monkey.errors import CorruptObject, KeyMissing, OneName, StoreError
 from monkey.protocol.layout import Keys
 from monkey.removal import remove_tree
 from monkey.store.content.objects import DAMAGED, spell_md5_key
@@ -111,6 +111,8 @@ def _unpack(archive: Path, into: Path, sha: str) -> str:
         extract_snapshot(archive, into, sha)
     except CorruptObject as exc:
         return _strip_key(exc)
+    except OneName as exc:
+        return exc.message
     finally:
         remove_tree(str(into))
     return ""

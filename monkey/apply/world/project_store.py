@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 from monkey.apply.trust.endpoints import check_endpoints, list_store_endpoints
 from monkey.apply.world.known_stores import KnownStores
-from monkey.errors import PlanError, StoreError, StoreMissing, StoreRefused
+from monkey.errors import OneName, PlanError, StoreError, StoreMissing, StoreRefused
+from monkey.fleet.user_directories import locate_state_home, open_cache_home
 from monkey.spec.project.project import STORE_VARIABLE, Project
 from monkey.spec.yaml.mistakes import Mistake
+from monkey.store.folded_names import check_names
 from monkey.store.open import check_room, locate_url, open_store
 from monkey.store.store_port import Store
 from monkey.transfer.code.git_files import ask_git, find_work_tree
+
+#: Names by which a disk shows whether it tells upper from lower case, and forms of Unicode.
+_SAMPLES = ("a", "A", "\u00e9", "e\u0301")
 
 
 def locate_project_store(project: Project) -> str:
@@ -54,6 +61,31 @@ def refuse_tracked_store(url: str, root: Path) -> None:
             f"expected a store of yours at {url}, found one that is part of the repository: git tracks {tracked!r}",
             hint=f"if you put it there, run `git rm -r --cached {shlex.quote(below)}` in {top}: a clone begins its own",
         )
+
+
+def check_spelling(url: str, prefix: str, name: str) -> None:
+    """Raise OneName where a store in a directory takes `name` for another that it has at `prefix`."""
+    place = Path(url, prefix)
+    with contextlib.suppress(OSError):  # it has nothing there, or is no directory
+        for path in place.iterdir():
+            other = path.name
+            if other != name and other.lower() == name.lower() and path.samefile(place / name):
+                raise OneName(other, name, url)
+
+
+def find_folding_places(project: Project) -> Iterator[Path]:
+    """Yield the project, its store and the directories of this user's agents, as far as they take two names for one.
+
+    Those that are not there, or that this user may not write to, are left out. Raises FleetError, StoreError.
+    """
+    state = locate_state_home() / "monkey"
+    for place in (project.root, Path(locate_project_store(project)), state, open_cache_home()):
+        try:
+            check_names(_SAMPLES, str(place))
+        except OneName:
+            yield place
+        except OSError:
+            continue
 
 
 async def open_known(url: str, memo: KnownStores, *, begin: bool) -> Store | None:

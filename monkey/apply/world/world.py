@@ -8,14 +8,19 @@ from dataclasses import dataclass
 
 from monkey.apply.world.fleets import open_fleets
 from monkey.apply.world.known_stores import KnownStores
-from monkey.apply.world.project_store import locate_project_store, locate_trusted_store, open_known
+from monkey.apply.world.project_store import (
+    check_spelling,
+    locate_project_store,
+    locate_trusted_store,
+    open_known,
+)
 from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.ci_run import is_ci
 from monkey.errors import FleetError, StoreMissing
 from monkey.fleet.boot_failures import BootFailure, read_boot_failures
 from monkey.fleet.fleet_port import Fleet
 from monkey.fleet.local_fleet import LocalFleet
-from monkey.protocol.layout import Keys
+from monkey.protocol.layout import PROJECTS, Keys
 from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.signing.entry_signers import EntrySigners, load_user_signers
 from monkey.spec.project.project import Project
@@ -95,12 +100,13 @@ async def open_world(
 
     `remember`: write down in the project which store is there. `unattended`: see `World`; None: in CI.
 
-    Raises EndpointRefused, StoreMissing where there was one and now is none or another, SigningError, and whatever
-    `open_store` raises.
+    Raises EndpointRefused, StoreMissing where there was one and now is none or another, OneName for the project's name,
+    SigningError, and whatever `open_store` raises.
     """
     url, memo = locate_trusted_store(project), KnownStores(project.root, remember=remember)
     store = await open_known(url, memo, begin=False)
     world = World(project, Keys(project.name), {}, memo, store, load_user_signers())
+    check_spelling(url, PROJECTS, project.name)
     world.unattended = is_ci() if unattended is None else unattended
     world.fleets = open_fleets(project, url, lambda: world.store, lambda: world.signers)
     try:

@@ -17,7 +17,8 @@ from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, f
 def doctor_command(as_json: bool) -> int:
     """Check specs, store, agents, Pulumi, clouds and InfluxDB, and suggest a fix for each problem.
 
-    Writes and removes one object in the store; changes nothing else. Exits with 1 if there is a problem.
+    Writes and removes an object in the store, and empty files where jobs write; changes nothing else. Exits with 1 if
+    there is a problem.
     """
     import asyncio
     from dataclasses import asdict

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from monkey.errors import CorruptObject, KeyMissing
+from monkey.errors import CorruptObject, KeyMissing, OneName
 from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.revision import Revision
 from monkey.results.differences.line_diff import MAX_TEXT_BYTES, TooDifferent, compare_lines, is_text
@@ -126,7 +126,7 @@ async def _unpack_code(store: Store, keys: Keys, sha: str, into: Path) -> str:
         await asyncio.to_thread(extract_snapshot, archive, into, sha)
     except KeyMissing:
         return f"code {sha[:12]} is not in the store any more"
-    except CorruptObject as exc:
+    except (CorruptObject, OneName) as exc:
         return exc.message
     return ""
 

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from monkey.errors import CorruptObject
 from monkey.removal import remove_tree
 from monkey.store.directory.disk_sync import flush_directory, flush_file
+from monkey.store.folded_names import check_names
 from monkey.transfer.code.code_manifest import (
     MAX_FILE,
     MAX_FILES,
@@ -36,7 +37,8 @@ def extract_snapshot(archive: Path, into: Path, sha: str, *, max_total: int = MA
     """Unpack the snapshot with the code hash `sha` to `into`, whole or not at all; do nothing where `into` exists.
 
     Raises CorruptObject where the archive is not what its hash promises. That may be a path or link that leads out, a
-    device, more than `max_total` bytes, or a cut archive. Raises OSError where `into` cannot be written.
+    device, more than `max_total` bytes, or a cut archive. Raises OneName where two of its names are one on this disk,
+    OSError where `into` cannot be written.
     """
     if into.exists():
         return
@@ -68,6 +70,8 @@ class _Unpacking:
     def __init__(self, key: str, root: Path, max_total: int) -> None:
         self.key, self.root, self.max_total = key, root, max_total
         self.entries: dict[str, ManifestEntry] = {}
+        #: Those of all entries, and of the one that is being unpacked.
+        self.names: list[str] = []
         self.total = 0
 
     def run(self, archive: Path) -> list[ManifestEntry]:
@@ -79,6 +83,7 @@ class _Unpacking:
                         self._member(tar, member)
             except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError) as exc:
                 raise self._corrupt(f"no archive, or cut short ({exc})") from exc
+        check_names(self.names, str(self.root.parent))
         for entry in self.entries.values():
             if entry.kind is PathKind.LINK:
                 self._link(entry)
@@ -92,6 +97,7 @@ class _Unpacking:
             raise self._corrupt(f"{member.name!r} is no path inside, or deeper than {MAX_TREE_DEPTH} directories")
         if member.name in self.entries or len(self.entries) >= MAX_FILES:
             raise self._corrupt(f"{member.name!r} comes twice, or there are too many files")
+        self.names.append(member.name)
         if member.issym():
             self.entries[member.name] = ManifestEntry(member.name, PathKind.LINK, member.linkname)
         elif member.isreg():
@@ -147,6 +153,7 @@ class _Unpacking:
             raise self._corrupt(f"the link {entry.path!r} leads out, to {entry.content!r}")
 
     def _corrupt(self, why: str) -> CorruptObject:
+        check_names(self.names, str(self.root.parent))  # whatever went wrong may have gone wrong by this
         return CorruptObject(self.key, why)
 
 
