@@ -36,7 +36,7 @@ from monkey_agent.lifecycle.job_points import JobPoints
 from monkey_agent.lifecycle.mount_patience import leave_unmounted
 from monkey_agent.lifecycle.state_directory import StateDirectory, explain_directory_failure
 from monkey_agent.lifecycle.store_wait import open_late_store
-from monkey_agent.machine import MachineClock
+from monkey_agent.machine import MachineClock, extend_file_limit
 from monkey_agent.receiving.metric_sockets import remove_dead_sockets
 from monkey_agent.scheduling.agent_daemon import PATIENCE_SECONDS, AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
@@ -238,6 +238,7 @@ def run_agent(argv: Sequence[str] | None = None) -> None:
     Exits with a code of `monkey.fleet.agent_state`, 1 on other errors, 2 on a wrong command line.
     """
     seal_memory()
+    extend_file_limit()
     asked = parse_arguments(argv)
     if asked.gate and not _let_in():
         return

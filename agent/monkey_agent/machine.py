@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 
 from monkey.protocol.clock import CLOCK, MachineClock
 
-__all__ = ["CLOCK", "MachineClock", "read_boot_id"]
+__all__ = ["CLOCK", "MachineClock", "extend_file_limit", "read_boot_id"]
+
+#: Number of files that an agent on macOS may have open: as many as its kernel lets any user ask for (OPEN_MAX).
+_OPEN_FILES = 10_240
 
 
 def read_boot_id() -> str:
@@ -24,3 +28,14 @@ def read_boot_id() -> str:
         return subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True).stdout.strip()
     except OSError:
         return ""
+
+
+def extend_file_limit() -> None:
+    """Let the agent have files open for all its jobs: macOS permits 256, which a hundred jobs at once need."""
+    if sys.platform != "darwin":
+        return
+    import resource
+
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):  # then some jobs fail, and say so
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, min(most, _OPEN_FILES)), most))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import zlib
 
 from monkey.processes.process_tree import read_proc
@@ -192,6 +193,8 @@ def _is_delegated(base: str) -> bool:
 
 
 def _attribute(path: str, name: str) -> bytes:
+    if sys.platform != "linux":
+        return b""
     try:
         return os.getxattr(path, name)
     except OSError:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from monkey.protocol.clock import CLOCK
 from monkey.spec.job.lease_length import LEASE
 from tests import cable
 from tests.acceptance.lab_site import LabSite, lines
@@ -122,7 +123,7 @@ def agents(machine: Machine) -> list[int]:
 
 def all_work(site: LabSite, machines: list[Machine]) -> None:
     """Wait until all slots of these hosts are at jobs that are held."""
-    now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    now = time.clock_gettime(CLOCK)
 
     def busy(machine: Machine) -> bool:
         found = executions(site, [machine])
@@ -144,11 +145,11 @@ def outlive_the_login(machines: list[Machine]) -> None:
 def lose(cut: Machine, killed: Machine, rebooted: Machine) -> dict[str, float]:
     """Lose three hosts, each in its way; returns when, on the kernel's clock."""
     at = {}
-    at[cut.name] = time.clock_gettime(time.CLOCK_BOOTTIME)
+    at[cut.name] = time.clock_gettime(CLOCK)
     cut.cut()
-    at[killed.name] = time.clock_gettime(time.CLOCK_BOOTTIME)
+    at[killed.name] = time.clock_gettime(CLOCK)
     killed.within("pkill", "-KILL", "-f", AGENT)
-    at[rebooted.name] = time.clock_gettime(time.CLOCK_BOOTTIME)
+    at[rebooted.name] = time.clock_gettime(CLOCK)
     rebooted.reboot()
     return at
 

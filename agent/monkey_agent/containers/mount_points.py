@@ -22,7 +22,7 @@ def make_mount_points(image: str, paths: Iterable[str]) -> None:
         parts = path.strip("/").split("/")
         if f"/{parts[0]}" == _OWN:
             continue
-        at = os.open(image, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        at = open_entry(image, step=True)
         try:
             for part in parts:
                 with contextlib.suppress(FileExistsError):

@@ -67,7 +67,9 @@ class MetricSockets:
             self._aside = tempfile.mkdtemp(prefix=_name_aside())
             path = f"{self._aside}/{SOCKET_FILE}"
         remove_file(path)  # of an earlier job, which used it
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as opened:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as opened:
+            opened.setblocking(False)
+            _ask_for_room(opened)
             opened.bind(path)
             os.chmod(path, 0o600)
             self._inode = os.stat(path).st_ino
@@ -169,16 +171,19 @@ def _name_aside() -> str:
 
 def _open_udp() -> tuple[int, str]:
     """Return the descriptor of a UDP socket on this machine alone, and its "127.0.0.1:PORT"."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as opened:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
+        opened.setblocking(False)
         _ask_for_room(opened)
         opened.bind(("127.0.0.1", 0))
         address = "{}:{}".format(*opened.getsockname())
         return opened.detach(), address
 
 
-def _ask_for_room(udp: socket.socket) -> None:
+def _ask_for_room(opened: socket.socket) -> None:
+    """Ask the kernel to keep more than it does by itself: macOS keeps 4 KiB of a unix socket's datagrams."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
-            udp.setsockopt(socket.SOL_SOCKET, _FORCE, _KERNEL_BYTES)
+            opened.setsockopt(socket.SOL_SOCKET, _FORCE, _KERNEL_BYTES)
             return
-    udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _KERNEL_BYTES)
+    with contextlib.suppress(OSError):  # macOS refuses more than kern.ipc.maxsockbuf
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _KERNEL_BYTES)

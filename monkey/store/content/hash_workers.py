@@ -138,8 +138,9 @@ class HashWorker:
         self._process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, env=env, start_new_session=True)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
-        with contextlib.suppress(OSError, AttributeError):  # Linux: who asks need not wait until it has started
-            fcntl.fcntl(self._requests, fcntl.F_SETPIPE_SZ, PIPE)
+        if sys.platform == "linux":  # who asks need not wait until it has started
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(self._requests, fcntl.F_SETPIPE_SZ, PIPE)
 
     def __enter__(self) -> HashWorker:
         """Return the worker."""

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import os
 import stat
+import sys
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -112,7 +113,7 @@ def _cloned(fd: int, target: int) -> bool:
 def _write(target: int, buffer: bytearray, count: int, at: int) -> bytearray:
     """Append what was read to `at`; returns the buffer."""
     write_all(target, memoryview(buffer)[:count])
-    if hasattr(os, "posix_fadvise"):
+    if sys.platform == "linux":
         # On its way to the disk now, rather than all of it with the sync; what arrived leaves its memory to the next.
         os.posix_fadvise(target, at, count, os.POSIX_FADV_DONTNEED)
         if at > CACHED:

@@ -15,6 +15,7 @@ from typing import Any
 from pulumi.automation import LocalWorkspace, ProjectBackend, ProjectSettings, Stack
 from pulumi.automation._stack import StackInitMode, UpdateSummary
 
+from monkey.processes.process_tree import send_signal
 from monkey.removal import remove_tree
 from monkey_stacks.engine.engine_command import EngineDeadline, SupervisedPulumiCommand
 from monkey_stacks.engine.events import EventListener
@@ -66,7 +67,7 @@ def _clear_stale() -> None:
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
         with contextlib.suppress(OSError, ValueError):
             pid = int(path.name.removeprefix(_PREFIX).partition("-")[0])
-            if path.stat().st_uid == os.getuid() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
+            if path.stat().st_uid == os.getuid() and not send_signal(pid, 0):
                 remove_tree(path)
 
 

@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any
 
 from monkey.errors import FleetError
+from monkey.processes.process_tree import send_signal
 from monkey.removal import remove_empty_directory, remove_tree
 from monkey.spec.project.ssh_host import SshHost
 from monkey_stacks.ssh import errors
@@ -182,7 +183,7 @@ def _clear_stale() -> None:
     """Remove the sockets' directories of processes that were killed, and whose connections have ended by themselves."""
     for path in Path("/tmp").glob("monkey-ssh-*-*"):
         with contextlib.suppress(OSError, ValueError):
-            if path.stat().st_uid == os.getuid() and not Path(f"/proc/{int(path.name.split('-')[2])}").exists():
+            if path.stat().st_uid == os.getuid() and not send_signal(int(path.name.split("-")[2]), 0):
                 # A connection that still is has a socket there; one that was killed, too.
                 (remove_tree if time.time() - path.stat().st_mtime > STALE else remove_empty_directory)(path)
 

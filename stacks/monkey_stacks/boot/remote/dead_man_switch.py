@@ -15,6 +15,8 @@ from monkey_stacks.boot.remote.terminate import end_machine
 
 #: Seconds between looks.
 _POLL = 2.0
+#: The clock of this boot, which counts sleep. Machines have Linux; other systems lack the name.
+_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 #: Gone with the next boot.
 BEGAN = Path("/run/monkey-watch-began")
 
@@ -81,7 +83,7 @@ def _last_error() -> str:
 
 def _begun() -> float:
     """Return when this boot was first watched over, also where we were started again."""
-    now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    now = time.clock_gettime(_CLOCK)
     if not BEGAN.exists():
         BEGAN.write_text(str(now))
     return _number(_text(BEGAN)) or now
@@ -98,7 +100,7 @@ def _look(began: float) -> AgentSeen:
         left=(AGENT / BYE_FILES).exists(),
         goodbye=_text(AGENT / GOODBYE),
         heard=_number(_text(AGENT / HEARD)),
-        now=time.clock_gettime(time.CLOCK_BOOTTIME),
+        now=time.clock_gettime(_CLOCK),
         began=began,
     )
 

@@ -56,3 +56,12 @@ def test_an_agent_begins_where_no_temporary_directory_can_be_written() -> None:
     code += "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); remove_dead_sockets()"  # as on a full disk
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-B", "-c", code], env=environment, capture_output=True).returncode == 0
+
+
+def test_sockets_never_wait_where_python_has_no_name_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """macOS makes no socket so at once: Python's documentation names SOCK_NONBLOCK for Linux alone."""
+    monkeypatch.delattr(socket, "SOCK_NONBLOCK")
+    with tempfile.TemporaryDirectory() as root:  # pytest's own path may be too long for a socket
+        sockets = MetricSockets(root)
+        assert not os.get_blocking(sockets.unix) and not os.get_blocking(sockets.udp)
+        sockets.close()

@@ -72,7 +72,7 @@ def test_all_processes_of_a_job_count_and_what_they_share_counts_once(body: Body
         [sample] = [sample for sample in told if sample.job == running.job]
         assert abs(sample.at - time.time_ns()) < 60e9 and sample.sweep == "sweep"
         members = [psutil.Process(pid) for pid in family]
-        proportional = sum(one.memory_full_info().pss for one in members)
+        proportional = sum(one.memory_full_info()._asdict()["pss"] for one in members)
         assert 150 * MB < sample.fields["memory_bytes"] < 200 * MB
         assert sample.fields["memory_bytes"] == pytest.approx(proportional, rel=0.05)
         assert sum(one.memory_info().rss for one in members) > 250 * MB, "the test must have something to count twice"

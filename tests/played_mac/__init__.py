@@ -1,0 +1,1 @@
+"""A Mac, played on Linux: see `machine.py`."""
