@@ -25,6 +25,10 @@ class Precious:
             (root / name / "0.jsonl").write_bytes(_LINE)
         for name in ("log", USAGE_FILE):
             (root / name).write_bytes(_LINE)
+        self.begin()
+
+    def begin(self) -> None:
+        """Remember what is there now: more may have been put there."""
         self._before = self._state()
 
     def _state(self) -> dict[str, tuple[int, int, str]]:
