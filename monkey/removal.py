@@ -14,7 +14,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 
-from monkey.untrusted_files import open_entry, set_full_rights
+from monkey.untrusted_files import hold_below, move_entry, open_entry, set_full_rights
 
 
 def remove_file(path: str | os.PathLike[str], at: int | None = None) -> bool:
@@ -32,7 +32,7 @@ def remove_empty_directory(path: str | os.PathLike[str], at: int | None = None) 
 
 
 def remove_tree(path: str | os.PathLike[str], at: int | None = None) -> bool:
-    """Remove a tree (or a file, or a link) in the directory `at`, as far as possible; return whether nothing is left.
+    """Remove a tree (or a file, or a link) in the directory `at` as far as possible; return whether nothing is left.
 
     Directories are moved up into the root before they are emptied. So nothing recurses, no path grows too long, and an
     interrupted removal leaves nothing elsewhere.
@@ -51,6 +51,21 @@ def remove_tree(path: str | os.PathLike[str], at: int | None = None) -> bool:
     except OSError:
         return True
     return False
+
+
+def remove_below(root: str | os.PathLike[str], path: str) -> bool:
+    """Remove what is at the relative path `path` below `root`, as `remove_tree` does.
+
+    Nothing is removed behind a link that stands on the way: then, this returns False.
+    """
+    above, _, name = path.rpartition("/")
+    try:
+        with hold_below(root, above) as at:
+            return remove_tree(name, at)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _remove_at_once(name: str, at: int | None = None) -> bool:
@@ -96,19 +111,11 @@ def _strip(directory: int, root: int, names: Iterator[str]) -> list[str]:
             if entry.is_dir(follow_symlinks=False):
                 name = entry.name if directory == root else next(names)
                 if directory != root:
-                    _move(entry.name, directory, name, root)
+                    move_entry(entry.name, name, directory, root)
                 moved.append(name)
             else:
                 os.unlink(entry.name, dir_fd=directory)
     return moved
-
-
-def _move(name: str, directory: int, to: str, root: int) -> None:
-    try:
-        os.rename(name, to, src_dir_fd=directory, dst_dir_fd=root)
-    except PermissionError:  # only who may write to a directory may move it
-        set_full_rights(name, directory)
-        os.rename(name, to, src_dir_fd=directory, dst_dir_fd=root)
 
 
 def _open(name: str, at: int | None = None, device: int | None = None) -> int:

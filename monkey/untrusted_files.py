@@ -1,4 +1,4 @@
-# ruff: noqa: PTH101
+# ruff: noqa: PTH101, PTH102, PTH112, PTH120
 # Paths are plain strings here, as those of workspaces are.
 """Files and directories in which a job can put anything: reached by descriptors, and never through one of its links.
 
@@ -7,13 +7,14 @@ A look at a path and its use are two steps, and a job may put a link there betwe
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 #: Opens a directory whose entries are to be read; and one that is only a step on the way, which need not be readable.
@@ -51,6 +52,49 @@ def open_directory(path: str, *, step: bool = False) -> int:
         raise
     finally:
         os.close(root)
+
+
+@contextlib.contextmanager
+def hold_below(root: str | os.PathLike[str], path: str, *, make: bool = False) -> Iterator[int]:
+    """Hold a descriptor of the directory at the relative path `path` below `root`, which alone may be a link.
+
+    `make`: missing directories are made, for this user alone whatever the umask. Raises OSError that names the link.
+    """
+    where = os.fspath(root)
+    if make:
+        make_private_directory(where)
+    fd = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in filter(None, path.split("/")):
+            where = f"{where}/{part}"
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, stat.S_IRWXU, dir_fd=fd)
+            try:
+                inner = open_entry(part, fd)
+            except OSError as exc:
+                exc.filename = where
+                raise
+            os.close(fd)
+            fd = inner
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def make_private_directory(path: str | os.PathLike[str]) -> None:
+    """Make a directory, and those above it that are missing, for this user alone (0700). Raises OSError."""
+    if not os.path.isdir(path):
+        make_private_directory(os.path.dirname(path) or ".")
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, stat.S_IRWXU)
+
+
+def check_below(root: str | os.PathLike[str], paths: Iterable[str]) -> None:
+    """Raise OSError that names a link in place of one of these directories below `root`; they may be missing."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError), hold_below(root, path):
+            pass
 
 
 def is_directory(path: str) -> bool:
@@ -209,22 +253,28 @@ def set_full_rights(name: str, at: int | None = None) -> None:
         os.close(fd)
 
 
-def move_entry(name: str, to: str, at: int | None = None) -> None:
-    """Rename what is in the directory `at`: a link itself, a directory whatever rights it has. Raises OSError."""
+def move_entry(name: str, to: str, at: int | None = None, into: int | None = None) -> None:
+    """Rename what is in the directory `at` to `to` in the directory `into`. Raises OSError.
+
+    It may be a link, which is moved itself, or a directory whatever rights it has.
+    """
     try:
-        os.rename(name, to, src_dir_fd=at)
+        os.rename(name, to, src_dir_fd=at, dst_dir_fd=into)
     except PermissionError:  # only who may write to a directory may move it
         set_full_rights(name, at)
-        os.rename(name, to, src_dir_fd=at)
+        os.rename(name, to, src_dir_fd=at, dst_dir_fd=into)
 
 
-def move_directory(path: str, to: str) -> None:
-    """Rename a directory that a job can replace, whatever rights it left it. Raises OSError as `open_directory`."""
+def move_directory(path: str, to: str, into: int) -> None:
+    """Rename a directory that a job can replace to `to` in the directory `into`, whatever rights the job left it.
+
+    Raises OSError as `open_directory`.
+    """
     above, _, name = path.rpartition("/")
     root = open_entry(above, step=True)
     try:
         if not stat.S_ISDIR(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode):
             raise NotADirectoryError(errno.ENOTDIR, "is a link, or no directory", path)
-        move_entry(name, to, root)
+        move_entry(name, to, root, into)
     finally:
         os.close(root)

@@ -28,6 +28,10 @@ class Precious:
             (root / name).write_bytes(_LINE)
         for path in (root, *root.rglob("*")):
             os.utime(path, (path.stat().st_atime, path.stat().st_mtime - age))
+        self.begin()
+
+    def begin(self) -> None:
+        """Remember what is there now: more may have been put there."""
         self._before = self._state()
 
     def _state(self) -> dict[str, tuple[int, int, str]]:

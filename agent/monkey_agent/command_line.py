@@ -29,12 +29,13 @@ from monkey.protocol.layout import Keys
 from monkey.signing.entry_signers import load_agent_signers, load_user_signers
 from monkey.store.store_port import Store
 from monkey_agent.arguments import parse_arguments
+from monkey_agent.cache.eviction import CACHE_DIRECTORIES
 from monkey_agent.containers.image_choice import ImageChoice
 from monkey_agent.execution.runner import LocalRunner
 from monkey_agent.lifecycle import draining
 from monkey_agent.lifecycle.job_points import JobPoints
 from monkey_agent.lifecycle.mount_patience import leave_unmounted
-from monkey_agent.lifecycle.state_directory import StateDirectory, explain_directory_failure
+from monkey_agent.lifecycle.state_directory import StateDirectory, explain_directory_failure, refuse_links
 from monkey_agent.lifecycle.store_wait import open_late_store
 from monkey_agent.machine import MachineClock, extend_file_limit
 from monkey_agent.receiving.metric_sockets import remove_dead_sockets
@@ -88,7 +89,7 @@ async def _live(asked: argparse.Namespace, store: Store) -> int | None:
     identity = _identity(asked, home)
     signers = load_agent_signers(asked.signers) if asked.signers else load_user_signers()
     machine = _machine(asked)
-    cache, errors = asked.cache or open_cache_home(), UnexpectedErrors(_say)
+    cache, errors = _open_cache(asked), UnexpectedErrors(_say)
     room = DiskSpaceGuard([home.directory, cache])
     runner = LocalRunner(
         store,
@@ -126,6 +127,13 @@ async def _live(asked: argparse.Namespace, store: Store) -> int | None:
         await runner.telemetry.close()
     _say(f"agent {identity.agent} leaves")
     return None if agent.found_nothing and await _recalled(agent) else _judge_life(agent)
+
+
+def _open_cache(asked: argparse.Namespace) -> Path:
+    """Return the user's cache. Raises MachineUnfit for a link in it."""
+    cache: Path = asked.cache or open_cache_home()
+    refuse_links(cache, CACHE_DIRECTORIES, "--cache or XDG_CACHE_HOME")
+    return cache
 
 
 def _make_slots(asked: argparse.Namespace, machine: Capacity, home: Path, room: MountGuard) -> SlotAllocator:

@@ -32,6 +32,7 @@ from monkey.spec.job.counted_resources import CountedResources, spell_counts
 from monkey.spec.job.lease_length import LEASE, spell_lease_argument
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.job.runtime_kind import RuntimeKind
+from monkey.untrusted_files import make_private_directory
 
 #: How many of an agent's last lines an error shows.
 LAST_WORDS = 15
@@ -235,11 +236,11 @@ class LocalFleet:
         return subprocess.Popen(command, cwd=cwd, stdin=stdin, stdout=out, stderr=out, start_new_session=True)
 
     def _open_log(self) -> int:
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_directory(self.directory)
         if self.directory.stat().st_uid != os.getuid():  # in /tmp anybody may have made it, to read along
             raise PermissionError(errno.EPERM, "it belongs to another user")
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
             self.log.replace(self.log.with_suffix(".log.old"))
-        log = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        log = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self._log_from = os.fstat(log).st_size
         return log

@@ -8,6 +8,7 @@ import stat
 from hashlib import sha256
 from pathlib import Path
 
+from monkey.untrusted_files import make_private_directory
 from monkey.user_home import locate_user_directory
 
 #: The rights of all but a file's owner.
@@ -29,7 +30,7 @@ def open_cache_home() -> Path:
     """
     home = locate_user_directory("XDG_CACHE_HOME", ".cache") / "monkey"
     with contextlib.suppress(OSError):  # a home that cannot be written: the first file says so
-        home.mkdir(parents=True, mode=0o700, exist_ok=True)
+        make_private_directory(home)
         status = home.stat()
         if status.st_uid == os.geteuid() and status.st_mode & _OTHERS:
             home.chmod(0o700)

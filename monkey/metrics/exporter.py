@@ -225,7 +225,7 @@ class InfluxRoute(threading.Thread):
 
     def _bury(self, lines: bytes, why: str) -> None:
         path = f"{self._path}/dead.lp"
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             if os.fstat(fd).st_size < DEAD:
                 os.write(fd, f"# {why}\n".encode() + lines)
@@ -265,7 +265,7 @@ def export_spools(root: str) -> None:
     """Send the points of all spools below `root` until the agent is gone, or all are sent after a `drain`."""
     orders = ExportOrders()
     threading.Thread(target=orders.listen, daemon=True).start()
-    lock = os.open(f"{root}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(f"{root}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     while True:  # the one of the agent's earlier life may have a batch in hand
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH103, PTH110, PTH112, PTH123, PTH208
+# ruff: noqa: PTH110, PTH112, PTH123, PTH208
 # Paths are plain strings here, as those of workspaces are.
 """The spool: points that InfluxDB has not confirmed yet, on the disk of the machine that made them.
 
@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from monkey.atomic_write import write_atomically
-from monkey.removal import remove_file
+from monkey.removal import remove_below
 from monkey.spec.project.influx_settings import InfluxSettings
-from monkey.untrusted_files import move_directory, open_entry
+from monkey.untrusted_files import HeldDirectory, hold_below, is_directory, move_directory, open_entry
 
 #: Bytes after which a file of points is closed; it is removed when all of it was confirmed.
 SEGMENT = 1 << 20
@@ -40,9 +40,11 @@ class Spool:
         """Make the directory of `influx` below `root` unless it exists. Raises OSError."""
         told = json.dumps(influx.to_json(), sort_keys=True).encode()
         self.influx = influx
-        self.path = f"{root}/{hashlib.sha256(told).hexdigest()[:16]}"
+        place = hashlib.sha256(told).hexdigest()[:16]
+        self.path = f"{root}/{place}"
         for name in ("sources", "kept", "points"):
-            os.makedirs(f"{self.path}/{name}", mode=0o700, exist_ok=True)
+            with hold_below(root, f"{place}/{name}", make=True):
+                pass
         write_atomically(f"{self.path}/influx.json", told, mode=0o600)
         self._number = max(list_segments(self.path), default=0)
         self._fd = -1
@@ -55,13 +57,12 @@ class Spool:
 
         Raises OSError.
         """
-        write_atomically(
-            f"{self.path}/sources/{name}", json.dumps({"directory": directory, "tags": dict(tags)}).encode(), mode=0o600
-        )
+        _write_source(self.path, name, {"directory": directory, "tags": dict(tags)})
 
     def keep(self, name: str, directory: str) -> None:
         """Move the metrics directory of an ended attempt into the spool; leave an empty one there. Raises OSError."""
-        move_directory(directory, f"{self.path}/kept/{name}")
+        with hold_below(self.path, "kept") as kept:
+            move_directory(directory, name, kept)
         above, _, own = directory.rpartition("/")
         root = open_entry(above, step=True)
         try:
@@ -71,8 +72,8 @@ class Spool:
             os.close(root)
 
     def forget(self, name: str) -> None:
-        """Remove the source of an attempt that has logged nothing. Raises OSError."""
-        remove_file(f"{self.path}/sources/{name}")
+        """Remove the source of an attempt that has logged nothing."""
+        remove_below(self.path, f"sources/{name}")
 
     def add(self, lines: bytes) -> None:
         """Add whole lines of points, to be sent. Never raises: bytes that the disk does not take are counted."""
@@ -91,7 +92,8 @@ class Spool:
         self.close()
         self._number += 1
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        self._fd = os.open(f"{self.path}/points/{self._number}", flags, 0o600)
+        with hold_below(self.path, "points") as points:
+            self._fd = os.open(str(self._number), flags, 0o600, dir_fd=points)
         self._size = 0
 
     def close(self) -> None:
@@ -101,12 +103,18 @@ class Spool:
             self._fd = -1
 
 
+def _write_source(path: str, name: str, told: Mapping[str, Any]) -> None:
+    with hold_below(path, "sources"):
+        write_atomically(f"{path}/sources/{name}", json.dumps(told).encode(), mode=0o600)
+
+
 def list_spools(root: str) -> Iterator[str]:
     """Yield the directories of all InfluxDBs below `root`."""
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(root)):
-            if os.path.exists(f"{root}/{name}/influx.json"):
-                yield f"{root}/{name}"
+            path = f"{root}/{name}"
+            if is_directory(path) and os.path.exists(f"{path}/influx.json"):
+                yield path
 
 
 def read_influx_settings(path: str) -> InfluxSettings:
@@ -122,13 +130,12 @@ def rescue_points(state: str, root: str) -> None:
     """
     for path in list_spools(root):
         for name in list_names(f"{path}/sources"):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), hold_below(path, "kept") as kept:
                 left = f"{state}/left/{name}/metrics"
                 if os.path.isdir(left):
-                    told = load_json(f"{path}/sources/{name}") | {"directory": left}
-                    write_atomically(f"{path}/sources/{name}", json.dumps(told).encode(), mode=0o600)
-                elif not os.path.isdir(f"{path}/kept/{name}"):
-                    move_directory(f"{state}/attempts/{name}/metrics", f"{path}/kept/{name}")
+                    _write_source(path, name, load_json(f"{path}/sources/{name}") | {"directory": left})
+                elif not is_directory(f"{path}/kept/{name}"):
+                    move_directory(f"{state}/attempts/{name}/metrics", name, kept)
 
 
 def is_owed(path: str) -> bool:
@@ -142,9 +149,10 @@ def list_segments(path: str) -> list[int]:
 
 
 def list_names(directory: str) -> list[str]:
-    """Return the names in a directory, without those of files in writing (".…"); none where it does not exist."""
+    """Return the names in a directory, without those of files in writing (".…"); none where it is a link, or none."""
     try:
-        return [name for name in os.listdir(directory) if not name.startswith(".")]
+        with HeldDirectory(directory) as held:
+            return [name for name in os.listdir(held.fd) if not name.startswith(".")]
     except OSError:
         return []
 

@@ -17,7 +17,7 @@ from monkey.metrics.influx.influx_points import make_metric_tags
 from monkey.metrics.record_feed import MAX_LINE
 from monkey.metrics.records import Records
 from monkey.metrics.spool import list_names, list_segments, load_json
-from monkey.removal import remove_file, remove_tree
+from monkey.removal import remove_below
 from monkey.untrusted_files import HeldDirectory, is_directory, open_regular
 
 #: Bytes of a file that are read at once.
@@ -136,7 +136,7 @@ class SpoolBacklog:
         for number in numbers:
             over, size = number != numbers[-1], sizes.get(str(number), 0)
             if not self._see(UnreadFile(POINTS, str(number), f"{self._path}/points/{number}", over, size)) and over:
-                self._remove(f"{self._path}/points/{number}")
+                remove_below(self._path, f"points/{number}")
 
     def _look_at(self, source: str) -> None:
         kept = f"{self._path}/kept/{source}"
@@ -149,14 +149,14 @@ class SpoolBacklog:
         if not over and not is_directory(directory):
             over, directory = is_directory(kept), kept  # it may have been moved between the two looks
             if not over:
-                self._remove(f"{self._path}/sources/{source}")
+                remove_below(self._path, f"sources/{source}")
                 return
         sizes = _list_sizes(directory)
         left = [self._see(UnreadFile(source, name, f"{directory}/{name}", over, sizes[name])) for name in sizes]
         if over and not any(left):
             # In this order: what is kept without a source would stay for ever.
-            remove_tree(kept)
-            self._remove(f"{self._path}/sources/{source}")
+            remove_below(self._path, f"kept/{source}")
+            remove_below(self._path, f"sources/{source}")
 
     def _source(self, source: str) -> dict[str, Any]:
         told = self._sources.get(source, {})
@@ -247,16 +247,16 @@ class SpoolBacklog:
                 yield os.stat(path).st_mtime, path
 
     def _drop(self, path: str) -> None:
-        kind, _, name = path.removeprefix(f"{self._path}/").partition("/")
+        below = path.removeprefix(f"{self._path}/")
+        kind, _, name = below.partition("/")
         source = name if kind == "kept" else POINTS
         files = [(one, f"{path}/{one}") for one in list_names(path)] if source else [(name, path)]
         for one, at in files:
             self.counts["dropped"] += _lines(at, self._confirmed.get(source, {}).get(one, {}).get("at", 0))
+        remove_below(self._path, below)
         if source:
-            remove_tree(path)
-            self._remove(f"{self._path}/sources/{source}")
+            remove_below(self._path, f"sources/{source}")
         else:
-            self._remove(path)
             self._forget(POINTS, name)
 
     def _forget(self, source: str, name: str | None = None) -> None:
@@ -267,11 +267,6 @@ class SpoolBacklog:
             self._confirmed.get(source, {}).pop(name, None)
         for key in [key for key in self._files if key[0] == source and name in (None, key[1])]:
             del self._files[key]
-
-    @staticmethod
-    def _remove(path: str) -> None:
-        with contextlib.suppress(OSError):
-            remove_file(path)
 
 
 def _list_sizes(directory: str) -> dict[str, int]:

@@ -12,6 +12,7 @@ from monkey.atomic_write import write_atomically
 from monkey.errors import NotFound, SigningError
 from monkey.signing.allowed_signers import AllowedSigner, is_signer_name, parse_allowed_signers
 from monkey.signing.keys.owned_file import read_owned_file
+from monkey.untrusted_files import make_private_directory
 
 #: The name of the list in the configuration directory.
 SIGNERS_FILE = "allowed_signers"
@@ -62,8 +63,9 @@ def remove_signers(path: Path, wanted: str) -> list[AllowedSigner]:
 def hold_lock(path: Path) -> Iterator[None]:
     """Keep other processes from changing this file meanwhile; its directory is made if missing. Raises SigningError."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        make_private_directory(path.parent)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        lock = os.open(path.with_name(f".{path.name}.lock"), flags, 0o600)
     except OSError as exc:
         raise SigningError(f"{path.parent} cannot be written: {exc.strerror}") from exc
     try:

@@ -6,6 +6,8 @@ import os
 import stat
 from pathlib import Path
 
+from monkey.errors import MonkeyError
+
 
 def resolve_in_project(path: Path, root: Path) -> Path:
     """Return the real path of `path`. Raises ValueError where that is outside of the project `root`, or in `.git`."""
@@ -24,6 +26,15 @@ def is_project_directory(path: Path, root: Path) -> bool:
         return resolve_in_project(path, root).is_dir()
     except ValueError:
         return False
+
+
+def make_project_directory(path: Path, root: Path) -> None:
+    """Make a directory of the project at `root`. Raises OSError, and MonkeyError where a link leads out of it."""
+    try:
+        resolve_in_project(path, root)
+    except ValueError as exc:
+        raise MonkeyError(f"nothing is written to {path}: {exc}", hint="remove the link that leads there") from exc
+    path.mkdir(parents=True, exist_ok=True)
 
 
 def read_regular_file(path: Path, most: int) -> bytes:

@@ -81,7 +81,7 @@ def _begin_anew(directory: Path, settings: dict[str, Any], words: list[str]) -> 
     log = directory / LOG
     if log.exists() and log.stat().st_size > LOG_LIMIT:
         log.replace(log.with_suffix(".log.old"))
-    fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     for target in (1, 2):
         os.dup2(fd, target)
     os.close(fd)

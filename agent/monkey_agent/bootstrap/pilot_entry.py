@@ -1,3 +1,5 @@
+# ruff: noqa: PTH208
+# Descriptors are listed, which pathlib does not know.
 """An agent in an allocation of Slurm or another engine: its directories on the node's own disk, and its last words.
 
 Runs as `python -I -S BUNDLE --pilot DIRECTORY NAME SCRATCH [AGENT'S ARGUMENTS]`. DIRECTORY has what `apply` handed
@@ -25,11 +27,14 @@ from monkey.fleet.agent_state import NO_WORK, UNFIT, is_agent_alive
 from monkey.fleet.secret_values import VARIABLE, parse_secrets
 from monkey.process_exit import exit_now
 from monkey.protocol.layout import Keys
-from monkey.removal import remove_file, remove_tree
+from monkey.removal import remove_below, remove_file, remove_tree
 from monkey.store.open import open_store
+from monkey.untrusted_files import hold_below
 from monkey_agent.bootstrap.agent_directory import CREDENTIALS, SETTINGS
 from monkey_agent.bootstrap.handed_copies import move_keys, watch_handed_files
 
+#: The directory of the pilots' states.
+_STATES = "state"
 #: Lines of the agent's that a note in the store has, and characters of each.
 _LINES, _LONG = 50, 500
 #: Seconds for which the directory of an agent that was killed stays: it may come again on this node.
@@ -43,27 +48,30 @@ class PilotScratch:
 
     def __init__(self, path: Path, name: str) -> None:
         """Make it. Raises OSError where it is another user's: in /tmp anybody may have been first."""
-        self.path, self.cache, self.state = path, path / "cache", path / "state" / name
+        self.path, self.cache, self.state = path, path / "cache", path / _STATES / name
         self.pid = path / "pids" / name
         while (shared := _share_directory(path)) is None:
             pass  # the last pilot here took it away meanwhile
         self._shared = shared
-        for directory in (path / "state", path / "pids"):
-            directory.mkdir(mode=0o700, exist_ok=True)
+        for directory in (_STATES, "pids"):
+            with hold_below(path, directory, make=True):
+                pass
 
     def clear(self, *, state: bool) -> None:
         """Remove what no agent needs: this pilot's state, states of dead agents, and all if no other pilot is here."""
         remove_file(self.pid)
         if state:
-            remove_tree(self.state)
-        for other in (self.path / "state").iterdir():
-            if time.time() - other.lstat().st_mtime > _STALE_SECONDS and not is_agent_alive(other):
-                remove_tree(other)
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(self._shared, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove_tree(self.cache)
-            if not any((self.path / "state").iterdir()):
-                remove_tree(self.path)
+            remove_below(self.path, f"{_STATES}/{self.state.name}")
+        with hold_below(self.path, _STATES) as states:
+            for name in os.listdir(states):
+                other = self.path / _STATES / name
+                if time.time() - other.lstat().st_mtime > _STALE_SECONDS and not is_agent_alive(other):
+                    remove_tree(name, states)
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(self._shared, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_tree(self.cache)
+                if not os.listdir(states):
+                    remove_tree(self.path)
 
 
 def _share_directory(path: Path) -> int | None:

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH103
 # Paths are plain strings here: a job that uses what is cached takes and returns a right to it.
 """The machine's cache for all agents of a user (code, environments, datasets), and the rights to use its entries.
 
@@ -21,6 +20,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 
+from monkey.untrusted_files import hold_below
 from monkey_agent.cache import eviction
 
 #: Seconds between looks whether a lock is free.
@@ -65,9 +65,9 @@ class Cache:
         self._trimming: asyncio.Task[bool] | None = None
 
     async def use(self, entry: Path) -> CacheUse:
-        """Return the right to use an entry, whether it exists yet or not. Raises OSError."""
+        """Return the right to use an entry, whether it exists yet or not. Raises OSError, also for a link above it."""
         file = f"{entry}.use"
-        fd = await _acquire(file, fcntl.LOCK_SH)  # waits only where it is just being removed
+        fd = await self._acquire(file, fcntl.LOCK_SH)  # waits only where it is just being removed
         os.utime(fd)
         return CacheUse(file, fd)
 
@@ -78,11 +78,23 @@ class Cache:
         The caller has the right to use the entry. Raises OSError, also where others make it for more than `within`
         seconds.
         """
-        fd = await _acquire(f"{entry}.lock", fcntl.LOCK_EX, within)
+        fd = await self._acquire(f"{entry}.lock", fcntl.LOCK_EX, within)
         try:
             yield fd
         finally:
             os.close(fd)
+
+    async def _acquire(self, file: str, kind: int, within: float = math.inf) -> int:
+        """Lock a file beside an entry. Raises OSError, also for a link above it."""
+        with hold_below(self.root, str(Path(file).parent.relative_to(self.root)), make=True):
+            until = time.monotonic() + within
+            fd = try_lock(file, kind)
+            while fd < 0:
+                if time.monotonic() > until:
+                    raise OSError(errno.EBUSY, f"another process has been at it for {within:.0f} s, and holds", file)
+                await asyncio.sleep(_POLL_SECONDS)
+                fd = try_lock(file, kind)
+            return fd
 
     async def trim(self, *, urgent: bool = False) -> bool:
         """Remove the least recently used entries until all fit the cap; return whether any was removed.
@@ -134,24 +146,13 @@ class Cache:
         eviction.move_to_trash(str(self.root), str(entry))
 
 
-async def _acquire(file: str, kind: int, within: float = math.inf) -> int:
-    until = time.monotonic() + within
-    while True:
-        fd = try_lock(file, kind)
-        if fd >= 0:
-            return fd
-        if time.monotonic() > until:
-            raise OSError(errno.EBUSY, f"another process has been at it for {within:.0f} s, and holds", file)
-        await asyncio.sleep(_POLL_SECONDS)
-
-
 def try_lock(file: str, kind: int) -> int:
     """Return a descriptor of `file` with a lock of this kind; -1 where another process holds a conflicting lock.
 
     An entry is removed with its lock files: so a lock on a file that was removed meanwhile is taken again.
     """
     while True:
-        fd = _open(file)
+        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(fd, kind | fcntl.LOCK_NB)
             if _is_at(fd, file):
@@ -163,15 +164,6 @@ def try_lock(file: str, kind: int) -> int:
             os.close(fd)
             raise
         os.close(fd)
-
-
-def _open(file: str) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-    try:
-        return os.open(file, flags, 0o600)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(file), exist_ok=True)  # noqa: PTH120
-        return os.open(file, flags, 0o600)
 
 
 def _is_at(fd: int, file: str) -> bool:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from monkey.errors import JobFailed, KeyMissing
-from monkey.removal import remove_file, remove_tree
+from monkey.removal import remove_below, remove_file
 from monkey.store.directory.publish import copy_bytes
 from monkey.store.store_port import Store
 from monkey.transfer.code.code_manifest import ManifestEntry, PathKind, hash_manifest
-from monkey.untrusted_files import UntrustedFile, open_directory
+from monkey.untrusted_files import UntrustedFile, is_directory, open_directory
 from monkey_agent.cache.cache import Cache, CacheUse
 from monkey_agent.cache.single_flight import SingleFlight
 
@@ -168,11 +168,11 @@ class CodeCache:
         into = self._directory / sha
         if sha not in self._uses:
             self._uses[sha] = await self._cache.use(into)
-        if into.is_dir():
+        if is_directory(str(into)):
             found = await asyncio.to_thread(read_snapshot, str(into))
             if found.is_snapshot(sha):
                 return found
-            self.forget(sha)  # a cleaner of caches was here, or a program that changes what it finds
+        self.forget(sha)  # a cleaner of caches was here, or a program that changes what it finds
         await self._cache.with_room(lambda: self._fetch(sha, key, into))
         await asyncio.to_thread(self._cache.note, into)
         self._cache.trim_soon()
@@ -201,4 +201,4 @@ class CodeCache:
     def forget(self, sha: str) -> None:
         """Remove a snapshot that turned out to be incomplete: some cleaner of caches was here."""
         self._known.pop(sha, None)
-        remove_tree(str(self._directory / sha))
+        remove_below(self._cache.root, f"code/{sha}")

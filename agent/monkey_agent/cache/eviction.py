@@ -12,14 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from monkey.atomic_write import SUFFIX
-from monkey.removal import remove_file, remove_tree
-from monkey.untrusted_files import move_entry, walk_tree
+from monkey.removal import remove_below, remove_file
+from monkey.untrusted_files import check_below, hold_below, move_entry, walk_tree
 
 #: Directories of the cache whose entries can be had again.
 _CACHE_KINDS = ("code", "environments", "datasets/trees")
 #: The files of datasets by their hash; trees are links to them. And where trees are made.
 OBJECTS, ASIDE = "datasets/objects", "datasets/aside"
 TRASH = "trash"
+#: Directories below the cache in which files are removed, moved or written.
+CACHE_DIRECTORIES = (*_CACHE_KINDS, OBJECTS, ASIDE, TRASH, "bundles", "client", "datasets/names", "images")
 #: Seconds after which the writer of a file aside has been killed.
 HALF_WRITTEN = 3600.0
 #: What lies beside an entry.
@@ -38,12 +40,13 @@ class CacheEntry:
 def trim_cache(root: str, most: int, *, urgent: bool = False) -> bool:
     """Remove the least recently used entries until `most` bytes are left; `urgent`: at least one, if any can be.
 
-    Says whether anything was removed. Slow: for another thread. One process at a time does it.
+    Says whether anything was removed. Slow: for another thread. One process at a time does it. Raises OSError.
     """
     guard = _try_lock(f"{root}/trim.lock", wait=urgent)
     if guard < 0:
         return False
     try:
+        check_below(root, CACHE_DIRECTORIES)  # a job may have put a link there since the agent started
         freed = _empty_trash(root)
         _drop_half_written(root)
         size = _size(root)
@@ -62,17 +65,24 @@ def trim_cache(root: str, most: int, *, urgent: bool = False) -> bool:
 
 
 def drop_rubbish(root: str) -> None:
-    """Remove what is in the trash, and objects that are in no tree."""
+    """Remove what is in the trash, and objects that are in no tree. Raises OSError."""
+    check_below(root, CACHE_DIRECTORIES)
     _empty_trash(root)
     _drop_orphans(root)
 
 
 def move_to_trash(root: str, path: str) -> None:
-    """Move something to the trash: gone from its place at once, and for good whenever that is emptied."""
-    os.makedirs(f"{root}/{TRASH}", exist_ok=True)  # noqa: PTH103
-    target = f"{root}/{TRASH}/{secrets.token_hex(8)}"
-    with contextlib.suppress(FileNotFoundError):
-        move_entry(path, target)
+    """Move something to the trash: gone from its place at once, and for good whenever that is emptied.
+
+    Raises OSError, also where a link stands above it.
+    """
+    above, _, name = path.removeprefix(f"{root}/").rpartition("/")
+    with (
+        contextlib.suppress(FileNotFoundError),
+        hold_below(root, TRASH, make=True) as trash,
+        hold_below(root, above) as at,
+    ):
+        move_entry(name, secrets.token_hex(8), at, trash)
 
 
 def measure_disk_usage(path: str) -> int:
@@ -99,7 +109,7 @@ def _taken(path: str, seen: set[int]) -> int:
 
 def _try_lock(file: str, *, wait: bool = False) -> int:
     try:
-        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except FileNotFoundError:
         return -1  # there is no cache yet
     try:
@@ -143,6 +153,8 @@ def _size(root: str) -> int:
 def _objects(root: str) -> Iterator[tuple[str, os.stat_result]]:
     with contextlib.suppress(FileNotFoundError), os.scandir(f"{root}/{OBJECTS}") as directories:
         for directory in directories:
+            if not directory.is_dir(follow_symlinks=False):
+                continue
             with os.scandir(directory.path) as found:
                 for item in found:
                     with contextlib.suppress(FileNotFoundError):
@@ -208,7 +220,7 @@ def _empty_trash(root: str) -> int:
     with contextlib.suppress(FileNotFoundError), os.scandir(f"{root}/{TRASH}") as found:
         for item in list(found):
             freed += _only_here(item.path)
-            remove_tree(item.path)
+            remove_below(root, f"{TRASH}/{item.name}")
     return freed
 
 

@@ -55,7 +55,7 @@ class Capture:
 
     def mark_published(self) -> None:
         """Note that the capture is in the store. Raises OSError."""
-        os.close(os.open(f"{self.root}/{PUBLISHED}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        os.close(os.open(f"{self.root}/{PUBLISHED}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
 
     def put_into(self, directory: str) -> None:
         """Fill an empty directory with the capture (the same files, linked). Raises OSError."""

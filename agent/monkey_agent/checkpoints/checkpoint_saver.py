@@ -17,7 +17,6 @@ from monkey.protocol.entries import ClaimEnd, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.layout import Keys
 from monkey.protocol.record.history_parts import HistoryPart
-from monkey.removal import remove_tree
 from monkey.store.store_port import Store
 from monkey_agent.checkpoints import captures, remote_checkpoints
 from monkey_agent.checkpoints.captures import Capture
@@ -206,7 +205,7 @@ class CheckpointSaver:
         for path, why in list(made.tree.odd.items())[:NOTES]:
             self._tell(f"{path!r} is no part of its checkpoint: {why}")
         if self._newest is not None and made.tree == self._newest.tree:
-            await asyncio.to_thread(remove_tree, made.root)
+            await asyncio.to_thread(self._all.kept.remove, made.root)
             return
         if self._has_none:
             self._level = self._misses = 0

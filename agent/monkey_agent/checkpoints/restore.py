@@ -17,7 +17,7 @@ from monkey.protocol.record.history_parts import HistoryPart
 from monkey.removal import remove_tree
 from monkey.store.folded_names import check_names
 from monkey.store.store_port import Store
-from monkey.untrusted_files import open_entry
+from monkey.untrusted_files import HeldDirectory
 from monkey_agent.checkpoints.checkpoint_manifest import CheckpointManifest, FileEntry, decode_manifest
 from monkey_agent.checkpoints.local_checkpoints import LocalCheckpoints
 from monkey_agent.checkpoints.remote_checkpoints import Spot, parse_spots
@@ -56,17 +56,14 @@ async def restore_checkpoint(
             await asyncio.to_thread(_place, aside, directory)
         return done
     finally:
-        await asyncio.to_thread(remove_tree, aside)
+        await asyncio.to_thread(kept.remove, aside)
 
 
 def _place(aside: str, directory: str) -> None:
     """Put what was restored aside in place of an empty directory; whatever else is there stays. Raises OSError."""
     above, _, name = directory.rpartition("/")
-    root = open_entry(above, step=True)
-    try:
-        os.rename(aside, name, dst_dir_fd=root)
-    finally:
-        os.close(root)
+    with HeldDirectory(above) as held:
+        os.rename(aside, name, dst_dir_fd=held.fd)
 
 
 async def _bring(store: Store, keys: Keys, kept: LocalCheckpoints, job: str, directory: str) -> RestoredCheckpoint:

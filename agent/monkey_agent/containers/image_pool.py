@@ -17,6 +17,7 @@ from monkey.atomic_write import write_atomically
 from monkey.fleet.container_runtime import ContainerRuntime
 from monkey.removal import remove_file
 from monkey.spec.job.recipe import BUILD_TIMEOUT_SECONDS
+from monkey.untrusted_files import hold_below
 from monkey_agent.cache.cache import CacheUse
 from monkey_agent.containers.image_pull import SIZE, ImagePull, locate_image
 from monkey_agent.environments.environment_pool import EnvironmentPool
@@ -74,7 +75,8 @@ class ImagePool(EnvironmentPool):
     def _keep_account(self, path: Path, wanted: Mapping[str, str]) -> None:
         """Note an image that is in a runtime's own storage, and remove from there those that left the cache."""
         kept = self._cache.root / _KEPT
-        kept.mkdir(exist_ok=True)
+        with hold_below(self._cache.root, _KEPT, make=True):
+            pass
         if (path / SIZE).exists():
             write_atomically(kept / path.name, f"{wanted['program']}\n{wanted['image']}\n".encode())
         (path / ".kept").touch()

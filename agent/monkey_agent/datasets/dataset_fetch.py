@@ -1,4 +1,4 @@
-# ruff: noqa: PTH103, PTH104, PTH116, PTH120
+# ruff: noqa: PTH104, PTH116
 # Paths are plain strings here: there may be 100,000 of them.
 """From the store to a tree on this machine: what is missing is fetched, what is there verified, all of it linked."""
 
@@ -14,10 +14,11 @@ from pathlib import Path
 from monkey.atomic_write import write_atomically
 from monkey.concurrency import run_in_lanes
 from monkey.errors import CorruptObject, JobFailed, KeyMissing, StoreError
-from monkey.removal import remove_file, remove_tree
+from monkey.removal import remove_below, remove_file
 from monkey.store.content.objects import DAMAGED, SEND_AGAIN
 from monkey.store.folded_names import check_names
 from monkey.store.store_port import Store
+from monkey.untrusted_files import hold_below
 from monkey_agent.cache import eviction
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.single_flight import run_to_end
@@ -55,7 +56,8 @@ class DatasetFetch:
         """Bring the dataset `oid` to `tree`, whose lock is held, as is the right to use it."""
         self._store, self._cache, self._oid, self._tree = store, cache, oid, tree
         self._objects = f"{cache.root}/{eviction.OBJECTS}"
-        self._aside = f"{cache.root}/{eviction.ASIDE}/{oid}"
+        self._own = f"{eviction.ASIDE}/{oid}"
+        self._aside = f"{cache.root}/{self._own}"
         self._incoming = f"{self._aside}/incoming"
 
     async def run(self) -> None:
@@ -64,8 +66,9 @@ class DatasetFetch:
         A tree that is there is repaired in its place, as running jobs use it; a new one is made aside.
         """
         remove_file(f"{self._tree}.stamp")
-        await run_to_end(lambda: remove_tree(self._incoming))
-        os.makedirs(self._incoming)
+        await run_to_end(lambda: remove_below(self._cache.root, f"{self._own}/incoming"))
+        with hold_below(self._cache.root, f"{self._own}/incoming", make=True):
+            pass
         if self._oid.endswith(".dir"):
             await self._directory()
         else:
@@ -118,7 +121,8 @@ class DatasetFetch:
         await run_in_lanes(paths.items(), fetch, min(LANES, len(paths)))
 
     async def _object(self, md5: str, targets: list[str]) -> None:
-        source = f"{self._objects}/{md5[:2]}/{md5[2:]}"
+        with hold_below(self._cache.root, f"{eviction.OBJECTS}/{md5[:2]}", make=True):
+            source = f"{self._objects}/{md5[:2]}/{md5[2:]}"
         for _ in range(_MAX_TRIES):
             if not await self._is_whole(source, md5):
                 await self._get(md5, source)
@@ -151,7 +155,6 @@ class DatasetFetch:
                 raise ObjectMissing.of(key, missing=True, why=exc.message) from exc
             if await self._md5(incoming) == md5:
                 dataset_trees.seal_file(incoming)
-                os.makedirs(os.path.dirname(source), exist_ok=True)
                 os.rename(incoming, source)
                 return
         raise await self._damaged(md5)
@@ -169,7 +172,7 @@ class DatasetFetch:
         return await asyncio.to_thread(dataset_trees.compute_md5, path)
 
     def _finish(self) -> None:
-        remove_tree(self._aside)
+        remove_below(self._cache.root, self._own)
         dataset_trees.write_stamp(self._tree)
         self._cache.note(Path(self._tree))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 from collections import defaultdict
 from pathlib import Path
 
 from monkey.errors import CorruptObject, JobFailed
 from monkey.store.store_port import Store
+from monkey.untrusted_files import hold_below
 from monkey_agent.cache.cache import Cache, CacheUse
 from monkey_agent.cache.recent_failures import RecentFailures, copy_error
 from monkey_agent.cache.single_flight import SingleFlight
@@ -127,9 +129,9 @@ class DatasetPool:
         link = self._trees.with_name("names") / tree.name / name
         try:
             if not link.is_symlink():
-                link.parent.mkdir(parents=True, exist_ok=True)
-                with contextlib.suppress(FileExistsError):  # another was faster
-                    link.symlink_to(f"../../{self._trees.name}/{tree.name}")
+                below = f"datasets/names/{tree.name}"
+                with contextlib.suppress(FileExistsError), hold_below(self._cache.root, below, make=True) as at:
+                    os.symlink(f"../../{self._trees.name}/{tree.name}", name, dir_fd=at)  # another may be faster
         except OSError as exc:
             raise JobFailed(f"a dataset cannot be kept here: {explain_os_error(exc)}") from exc
         return link

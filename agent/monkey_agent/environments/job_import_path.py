@@ -12,6 +12,7 @@ from pathlib import Path
 
 from monkey.atomic_write import write_atomically
 from monkey.metrics import metric_log
+from monkey.untrusted_files import hold_below
 
 #: What `import monkey` needs inside a job, relative to the package; a test holds the list to account.
 _CLIENT_FILES = ("__init__.py", "job.py", "metrics/__init__.py", "metrics/metric_log.py")
@@ -29,8 +30,8 @@ def install_client(cache: Path) -> Path:
     for name, data in sources.items():
         path = target / "monkey" / name
         if not _holds(path, data):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, data)
+            with hold_below(cache, str(path.parent.relative_to(cache)), make=True):
+                write_atomically(path, data)
     return target
 
 

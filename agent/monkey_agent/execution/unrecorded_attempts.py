@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monkey.removal import remove_tree
-from monkey.untrusted_files import load_json, open_regular
+from monkey.removal import remove_below
+from monkey.untrusted_files import hold_below, load_json, open_regular
 from monkey_agent.containers.container_start import is_mark_whole
 from monkey_agent.execution.workspace import CONTAINER_MARK_FILE, Workspace
 from monkey_agent.supervisor import leftover_processes
 
+#: The directory of them in the state.
+_LEFT = "left"
 #: Name of the file in such a workspace that says how the attempt exited.
 NOTE = "exit"
 #: Bytes of it that are read.
@@ -49,13 +51,13 @@ class UnrecordedAttempts:
 
     def __init__(self, state: Path, exits: Mapping[str, Exited]) -> None:
         """Move them from the earlier agent's workspaces; `exits`: the register's exits, by name. Raises OSError."""
-        self._directory = state / "left"
-        self._directory.mkdir(exist_ok=True)
-        for name, how in exits.items():
-            with contextlib.suppress(OSError):
-                self._keep(state / "attempts" / name, how)
-        #: Job to the position of the attempt's claim, and to its exit.
-        self.found = dict(filter(None, map(self._look, self._directory.iterdir())))
+        self._state, self._directory = state, state / _LEFT
+        with hold_below(state, _LEFT, make=True):
+            for name, how in exits.items():
+                with contextlib.suppress(OSError):
+                    self._keep(state / "attempts" / name, how)
+            #: Job to the position of the attempt's claim, and to its exit.
+            self.found = dict(filter(None, map(self._look, self._directory.iterdir())))
 
     def _keep(self, space: Path, how: Exited) -> None:
         # The note comes first: whatever is among the left has one.
@@ -71,7 +73,7 @@ class UnrecordedAttempts:
                 return job, (int(k), exited)
         except (OSError, ValueError, TypeError):
             pass  # half-written, or the job's own
-        remove_tree(str(space))
+        remove_below(self._state, f"{_LEFT}/{space.name}")
         return None
 
     def workspace(self, job: str) -> Workspace:

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH102, PTH103, PTH104, PTH112, PTH114, PTH115, PTH116, PTH208
+# ruff: noqa: PTH101, PTH102, PTH104, PTH114, PTH115, PTH116, PTH208
 # Paths are plain strings here: pathlib costs as much as the system calls.
 """The directories of an attempt. They are made once and handed from job to job: that costs a tenth of making them."""
 
@@ -16,7 +16,7 @@ from monkey.metrics.usage import USAGE_FILE
 from monkey.removal import remove_file, remove_tree
 from monkey.spec.job.job_table import nest_parameters
 from monkey.spec.sweep.sweep_names import parse_check_name
-from monkey.untrusted_files import move_entry, open_entry
+from monkey.untrusted_files import hold_below, move_entry, open_directory, open_entry
 from monkey_agent.receiving.metric_sockets import SOCKET_FILE, MetricSockets
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Workspaces that are kept for the next jobs.
 SPARE = 64
+#: The directory of the state with what is to be removed.
+_TRASH = "trash"
 #: Names in a workspace.
 DIRECTORIES = ("work", "outputs", "metrics", "checkpoint")
 LOG_FILE = "log"
@@ -116,22 +118,24 @@ class Workspaces:
 
     def __init__(self, state: Path) -> None:
         """Take over the state directory. What earlier agents left becomes trash."""
-        self._attempts, self._trash = f"{state}/attempts", f"{state}/trash"
-        os.makedirs(self._trash, exist_ok=True)
+        self._state = str(state)
+        self._attempts = f"{state}/attempts"
         #: Cleared, under the names of those that had them last, with their sockets.
         self._spare: dict[str, MetricSockets | None] = {}
         self._count = 0
         self._taken: set[Workspace] = set()
         #: Was anything discarded since the trash was last emptied?
-        self.has_trash = bool(os.listdir(self._trash))
-        if os.path.isdir(self._attempts):
-            self._discard(self._attempts)
-        os.makedirs(self._attempts)
+        with hold_below(state, _TRASH, make=True) as trash:
+            self.has_trash = bool(os.listdir(trash))
+        self._discard(self._attempts)
+        os.mkdir(self._attempts)
         self._mode = os.stat(self._attempts).st_mode
+        os.chmod(self._attempts, stat.S_IRWXU)
 
     def take(self, job: str, k: int) -> Workspace:
         """Return the empty workspace of a new attempt. Raises OSError."""
-        space = Workspace(job, f"{self._attempts}/{job}.{k}")
+        with hold_below(self._state, "attempts"):
+            space = Workspace(job, f"{self._attempts}/{job}.{k}")
         if space.root in self._spare:
             space.sockets = self._spare.pop(space.root)
         elif self._spare:
@@ -172,7 +176,7 @@ class Workspaces:
 
     def _reset(self, space: Workspace) -> bool:
         """Make a workspace as good as new; False where that is more work than making one. Raises OSError."""
-        root = open_entry(space.root, step=True)
+        root = open_directory(space.root, step=True)
         try:
             if space.sockets is None or not space.sockets.is_fresh(space.root):
                 space.close_sockets()
@@ -221,25 +225,32 @@ class Workspaces:
 
     def _discard(self, path: str) -> None:
         """Move a tree to the trash, if it is there; of a link in its place, the link alone goes."""
-        with contextlib.suppress(OSError):
-            self._to_trash(path)
+        above, _, name = path.removeprefix(f"{self._state}/").rpartition("/")
+        with contextlib.suppress(OSError), hold_below(self._state, above) as at:
+            self._to_trash(name, at)
 
-    def _to_trash(self, name: str, at: int | None = None) -> None:
+    def _to_trash(self, name: str, at: int) -> None:
         """Move what is in the directory `at` to the trash. Raises OSError."""
         self._count += 1
-        move_entry(name, f"{self._trash}/{time.time_ns()}.{self._count}", at)
+        with hold_below(self._state, _TRASH) as trash:
+            move_entry(name, f"{time.time_ns()}.{self._count}", at, trash)
         self.has_trash = True
 
     def empty_trash(self) -> None:
         """Remove what was discarded: slow, and to be called in another thread."""
         self.has_trash = False  # first, so that what comes meanwhile is seen the next time
-        for name in os.listdir(self._trash):
-            remove_tree(f"{self._trash}/{name}")
+        with contextlib.suppress(OSError), hold_below(self._state, _TRASH) as trash:
+            for name in os.listdir(trash):
+                remove_tree(name, trash)
 
     @property
     def stuck(self) -> list[str]:
         """What is in the trash, once that was emptied: paths that could not be removed."""
-        return [f"{self._trash}/{name}" for name in os.listdir(self._trash)]
+        try:
+            with hold_below(self._state, _TRASH) as trash:
+                return [f"{self._state}/{_TRASH}/{name}" for name in os.listdir(trash)]
+        except OSError:
+            return [f"{self._state}/{_TRASH}"]
 
     def close_sockets(self) -> None:
         """Close all sockets, those that were kept for the next jobs, too."""

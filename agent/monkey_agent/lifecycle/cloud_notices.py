@@ -68,7 +68,7 @@ async def leave_on_notice(
         if found and not known:
             known = found
             _depart(agent, directory, found)
-            (directory / draining._DRAIN_FILE).touch()
+            write_atomically(directory / draining._DRAIN_FILE, b"")
         await asyncio.sleep(ASK)
 
 

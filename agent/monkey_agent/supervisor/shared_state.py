@@ -38,7 +38,7 @@ class SharedState:
 
     def __init__(self, path: str) -> None:
         """Map the file. Raises OSError or ValueError where it is no register."""
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             self._map = mmap.mmap(fd, _SIZE)
         finally:
@@ -50,7 +50,8 @@ class SharedState:
     def create(path: str, boot: str) -> SharedState:
         """Make an empty register: no process runs, and the deadline has passed. Raises OSError."""
         aside = f"{path}.{os.getpid()}"
-        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(aside, flags, 0o600)
         try:
             # All of it is written: a mapped hole on a full disk would be a SIGBUS later.
             with open(fd, "wb", closefd=False) as file:

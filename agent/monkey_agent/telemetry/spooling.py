@@ -26,7 +26,7 @@ from monkey.processes.private_process import select_needed_variables
 from monkey.processes.process_tree import MARK
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.untrusted_files import is_directory
-from monkey_agent.local_files import is_touched
+from monkey_agent.local_files import explain_os_error, is_touched
 from monkey_agent.ports import Attempt
 
 #: Seconds between looks at the exporter, and between looks for changed secrets.
@@ -111,7 +111,7 @@ class Telemetry:
             yield
             self.trouble = ""
         except OSError as exc:
-            self.trouble = f"the spool cannot be written: {exc.strerror}"
+            self.trouble = f"the spool cannot be written: {explain_os_error(exc)}"
 
     # -- the exporter --------------------------------------------------------------------------------------------------
 

@@ -10,15 +10,17 @@ from pathlib import Path
 
 from monkey.errors import FleetError, StoreError
 from monkey.protocol.layout import Keys
-from monkey.removal import remove_tree
+from monkey.removal import remove_below
 from monkey.store.store_port import Store
-from monkey.untrusted_files import HeldDirectory, UntrustedFile, is_directory, load_json
+from monkey.untrusted_files import HeldDirectory, UntrustedFile, hold_below, is_directory, load_json
 from monkey_agent.execution.workspace import LOG_FILE, Workspace
 from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.logs.masking import LogMask
 from monkey_agent.uploads.job_outputs import OutputUpload
 from monkey_agent.uploads.metric_files import MetricFiles
 
+#: The directory of them in the state.
+_ABANDONED = "abandoned"
 #: In a workspace: the names of the secrets that its attempt had.
 SECRETS = "secrets.json"
 #: Bytes of them that are read.
@@ -33,16 +35,15 @@ class AbandonedAttempts:
 
         `read_secrets` returns the values of secrets, or raises FleetError. Raises OSError.
         """
-        self._directory = state / "abandoned"
-        self._directory.mkdir(exist_ok=True)
-        self._read_secrets = read_secrets
-        for path in (state / "attempts").glob("*.*"):
-            if path.name not in recorded:
-                with contextlib.suppress(OSError):
-                    _link_files(path, self._directory / path.name)
+        self._state, self._read_secrets = state, read_secrets
         self._jobs: dict[str, list[Path]] = {}
-        for path in sorted(self._directory.glob("[!.]*")):
-            self._jobs.setdefault(path.name.partition(".")[0], []).append(path)
+        with hold_below(state, _ABANDONED, make=True):
+            for path in (state / "attempts").glob("*.*"):
+                if path.name not in recorded:
+                    with contextlib.suppress(OSError):
+                        _link_files(path, state)
+            for path in sorted((state / _ABANDONED).glob("[!.]*")):
+                self._jobs.setdefault(path.name.partition(".")[0], []).append(path)
         self._lock = asyncio.Lock()
 
     async def upload(self, store: Store, keys: Keys, job: str) -> None:
@@ -54,7 +55,7 @@ class AbandonedAttempts:
                 if k.isdecimal() and is_directory(str(path)):
                     with contextlib.suppress(OSError):
                         await self._upload(store, keys.out(job, int(k)), Workspace(job, str(path)))
-                await asyncio.to_thread(remove_tree, str(path))
+                await asyncio.to_thread(remove_below, self._state, f"{_ABANDONED}/{path.name}")
                 paths.pop()
             self._jobs.pop(job, None)
 
@@ -81,15 +82,16 @@ class AbandonedAttempts:
         return LogMask(self._read_secrets(names).values())
 
 
-def _link_files(path: Path, to: Path) -> None:
+def _link_files(path: Path, state: Path) -> None:
     """Link what a workspace has of a log and of metrics, if it has any; InfluxDB's spool moves the originals."""
     space = Workspace("", str(path))
     names = [f"metrics/{name}" for name in MetricFiles(space.metrics).names()]
     with HeldDirectory(space.root) as held:
         if not names and not os.stat(LOG_FILE, dir_fd=held.fd, follow_symlinks=False).st_size:
             return
+        to = state / _ABANDONED / path.name
         aside = to.with_name(f".{to.name}")
-        remove_tree(str(aside))
+        remove_below(state, f"{_ABANDONED}/{aside.name}")
         (aside / "metrics").mkdir(parents=True)
         for name in (*names, LOG_FILE, SECRETS):
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from monkey.atomic_write import write_atomically
 from monkey.errors import MonkeyError
-from monkey.removal import remove_tree
+from monkey.removal import remove_below
 from monkey.spec.project_paths import read_regular_file
+from monkey.untrusted_files import make_private_directory
 
 #: Seconds that a lock is waited for: a git of a sync that was killed may still write there.
 _LOCK_WAIT = 10.0
@@ -51,8 +52,8 @@ class SyncDirectory:
     def open(self) -> None:
         """Make the directory, and lock it. Raises MonkeyError where another sync is at work there."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self.lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_private_directory(self.path)
+            self.lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as exc:
             hint = "name another directory by --directory"
             raise MonkeyError(f"the state directory {self.path} cannot be made: {exc.strerror}", hint=hint) from exc
@@ -95,7 +96,7 @@ class SyncDirectory:
         """Take the clone away, for another to be made; which stores it met is kept. Raises OSError."""
         if (self.tree / _KEPT).is_dir() and not (self.path / _KEPT).exists():
             (self.tree / _KEPT).rename(self.path / _KEPT)
-        if not remove_tree(self.tree):
+        if not remove_below(self.path, f"tree/{self.name}"):
             raise OSError(f"{self.tree} cannot be removed")
 
     def restore_stores(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from monkey.atomic_write import write_atomically
 from monkey.fleet.user_directories import locate_state_home
+from monkey.untrusted_files import make_private_directory
 
 
 class KnownEndpoints:
@@ -29,7 +30,7 @@ class KnownEndpoints:
         """Remember an endpoint. Raises OSError."""
         self._known = self._read()
         self._known[self._root] = sorted({*self.urls, url})
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_directory(self.path.parent)
         write_atomically(self.path, json.dumps(self._known, indent=1, sort_keys=True) + "\n")
 
     def _read(self) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from monkey.atomic_write import write_atomically
 from monkey.errors import StoreMissing
 from monkey.spec.project_paths import read_regular_file
+from monkey.untrusted_files import hold_below
 
 #: A store's URL to its id, as JSON.
 MEMO = "stores.json"
@@ -64,15 +65,19 @@ class KnownStores:
         )
 
     def _save(self) -> None:
-        """Write it down; where nothing can be written (a read-only checkout), that is not worth failing for."""
+        """Write it down; where nothing may be written (a read-only checkout, a link), that is not worth failing for."""
         with suppress(OSError):
             ignore_all(self.path.parent)
             write_atomically(self.path, json.dumps(self._known, indent=1) + "\n")
 
 
 def ignore_all(directory: Path) -> None:
-    """Make the directory, one that git looks past whatever the project's .gitignore says."""
+    """Make the directory, one that git looks past whatever the project's .gitignore says.
+
+    Raises OSError for a link in its place: a stranger's branch may have one there.
+    """
     directory.mkdir(parents=True, exist_ok=True)
-    ignore = directory / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n")
+    with hold_below(directory.parent, directory.name):
+        ignore = directory / ".gitignore"
+        if not ignore.exists():
+            write_atomically(ignore, "*\n")

@@ -18,6 +18,7 @@ from monkey.cli.ci.gitlab_pipeline import INCLUDE, PIPELINE, STAGES
 from monkey.cli.ci.workflow_steps import PREVIEW_LABEL
 from monkey.errors import MonkeyError
 from monkey.spec.project.project import load_project
+from monkey.spec.project_paths import make_project_directory
 from monkey.transfer.code.git_files import read_origin_url
 
 
@@ -49,7 +50,7 @@ def _write_files(top: Path, files: dict[str, str]) -> None:
                 hint="rename it, run this again, and compare the two: what you had added can be added again",
             )
     for name in missing:
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        make_project_directory((top / name).parent, top)
         write_atomically(top / name, files[name])
     for name in files:
         click.echo(f"{'Wrote' if name in missing else 'Kept'} {name}.", err=True)

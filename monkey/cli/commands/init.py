@@ -8,6 +8,7 @@ from typing import get_args
 
 import click
 
+from monkey.atomic_write import write_atomically
 from monkey.ci_run import ForgeKind
 from monkey.cli.ci.ci_setup import prepare_ci
 from monkey.cli.setup.cloud_setup import CloudOptions, add_provider, list_next_steps, prepare_cloud
@@ -16,6 +17,7 @@ from monkey.cli.setup.project_lines import AskedMachines, add_machines, check_no
 from monkey.cli.setup.queue_setup import QUEUE_OPTIONS, QueueOptions
 from monkey.cli.terminal.text import dump_json, format_plural
 from monkey.errors import MonkeyError
+from monkey.spec.project_paths import make_project_directory
 from monkey.spec.sweep.json_schema import build_spec_schema
 
 #: What the local store, Python and a run of the script by hand leave behind; none of it belongs into git, or is code.
@@ -239,6 +241,7 @@ def _start(root: Path, directory: str, machines: str = "") -> None:
         )
     written = [name for name in files if name not in there]
     for name in written:
+        make_project_directory((root / name).parent, root)
         _write_new(root / name, files[name])
     if _ignore(root / ".gitignore"):
         written.append(".gitignore")
@@ -260,7 +263,6 @@ def _files(root: Path) -> dict[str, str]:
 
 
 def _write_new(path: Path, content: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("x", encoding="utf-8") as file:
         file.write(content)
 
@@ -270,5 +272,5 @@ def _ignore(path: Path) -> bool:
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     missing = [line for line in IGNORED if line not in lines and line.rstrip("/") not in lines]
     if missing:
-        path.write_text("\n".join([*lines, *missing]) + "\n", encoding="utf-8")
+        write_atomically(path, "\n".join([*lines, *missing]) + "\n")
     return bool(missing)

@@ -22,6 +22,7 @@ from monkey.apply.world.world import World
 from monkey.errors import MonkeyError
 from monkey.fleet.user_directories import locate_agent_state
 from monkey.removal import remove_file
+from monkey.untrusted_files import make_private_directory
 
 #: Bytes of the file that are read.
 _MOST = 1 << 16
@@ -47,7 +48,7 @@ def publish_page_link(world: World, link: PageLink) -> Iterator[None]:
         # Without a place for the file, the page is there all the same.
         with suppress(OSError, MonkeyError):
             file = _locate_page_file(world)
-            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_directory(file.parent)
             held = _put_file(file, json.dumps([os.uname().nodename, *link]).encode())
         yield
     finally:

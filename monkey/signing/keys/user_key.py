@@ -20,6 +20,7 @@ from monkey.signing.keys.private_key import (
     make_private_key,
 )
 from monkey.signing.keys.public_key import PublicKey
+from monkey.untrusted_files import make_private_directory
 
 #: Names another file with an unencrypted Ed25519 key of OpenSSH's, such as ~/.ssh/id_ed25519; it is never made.
 KEY_VARIABLE = "MONKEY_SIGNING_KEY"
@@ -56,7 +57,7 @@ class UserKeyFile:
         key = self.read()
         if key is None:
             try:
-                self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                make_private_directory(self.path.parent)
                 create_atomically(self.path, encode_private_key(make_private_key()), mode=0o600)
             except OSError as exc:
                 raise SigningError(f"{_WHAT} cannot be made in {self.path}: {exc.strerror}", hint=_HINT) from exc

@@ -22,6 +22,7 @@ from monkey.atomic_write import write_atomically
 from monkey.store.content.hash_worker import Signature
 from monkey.transfer.datasets.dataset import Told
 from monkey.transfer.datasets.dataset_scan import FileRow
+from monkey.untrusted_files import hold_below
 
 #: Begins the file; changes with its form.
 MAGIC = b"monkey dataset 2\n"
@@ -92,8 +93,8 @@ class HashState:
             for (_, signature), md5 in zip(rows, md5s, strict=True)
         )
         body = marshal.dumps((self.root, "\0".join(name for name, _ in rows), packed, digests, told))
-        with contextlib.suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+        place = self._path.parent
+        with contextlib.suppress(OSError), hold_below(place.parent, place.name, make=True):
             write_atomically(self._path, MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
 
     def _load(self) -> tuple[list[str], bytes, bytes, Told | None]:

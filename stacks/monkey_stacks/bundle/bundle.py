@@ -26,6 +26,7 @@ from monkey.fleet.user_directories import open_cache_home
 from monkey.removal import remove_file
 from monkey.store.create import create_object
 from monkey.store.store_port import Store
+from monkey.untrusted_files import hold_below
 from monkey_stacks.bundle import wheels
 from monkey_stacks.bundle.wheels import WheelTarget
 
@@ -75,10 +76,10 @@ def build_bundle(scheme: str, target: WheelTarget, cache: Path | None = None, to
         beside = {name: path.read_bytes() for name, path in wheels.list_tools(tools, target, Path(scratch)).items()}
         tar = pack_files({**collect_contents(found, target, Path(scratch)), **beside})
     sha256 = hashlib.sha256(tar).hexdigest()
-    cache.mkdir(parents=True, exist_ok=True)
-    write_atomically(kept.with_suffix(".tar.gz"), gzip.compress(tar, 6, mtime=0))
-    write_atomically(kept, json.dumps({"sha256": sha256}).encode())
-    _tidy(cache)
+    with hold_below(cache.parent, cache.name, make=True):
+        write_atomically(kept.with_suffix(".tar.gz"), gzip.compress(tar, 6, mtime=0))
+        write_atomically(kept, json.dumps({"sha256": sha256}).encode())
+        _tidy(cache)
     return Bundle(sha256, kept.with_suffix(".tar.gz"))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from monkey.errors import FleetError
 from monkey.fleet.fleet_port import Say
 from monkey.fleet.incarnations import record_life
+from monkey.untrusted_files import make_private_directory
 
 #: In the environment of all that a holder starts: where it was started.
 MARK = "MONKEY_STACK"
@@ -43,8 +44,8 @@ class LockDirectory:
     async def enter(self, say: Say) -> bool:
         """Lock it, and end what dead holders left; True where another process had it meanwhile. Raises FleetError."""
         try:
-            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_private_directory(self.directory)
+            lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as exc:
             raise FleetError(
                 f"{self.directory} cannot be written: {exc.strerror}", hint="XDG_STATE_HOME names another place for it"

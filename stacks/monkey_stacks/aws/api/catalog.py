@@ -13,6 +13,7 @@ from monkey.atomic_write import write_atomically
 from monkey.errors import FleetError
 from monkey.fleet.user_directories import open_cache_home
 from monkey.spec.project.cloud import CloudSettings
+from monkey.untrusted_files import hold_below
 from monkey_stacks.aws.api.account import AwsAccount
 from monkey_stacks.aws.api.errors import translate_errors
 from monkey_stacks.cloud.slot_capacity import MachineType
@@ -88,8 +89,8 @@ def _remember(region: str, known: dict[str, MachineType]) -> None:
     """Keep what is known, where there is a place for it: the next one asks again otherwise."""
     with contextlib.suppress(OSError):
         path = _file(region)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps({name: asdict(each) for name, each in known.items()}), mode=0o600)
+        with hold_below(path.parent.parent, path.parent.name, make=True):
+            write_atomically(path, json.dumps({name: asdict(each) for name, each in known.items()}), mode=0o600)
 
 
 def select_image_name(cloud: CloudSettings, types: Sequence[MachineType]) -> str:

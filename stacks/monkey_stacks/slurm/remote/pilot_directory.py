@@ -24,8 +24,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from monkey.removal import remove_file
-from monkey_stacks.ssh.remote.paths import clear_tree, find_workdir, hold_lock, make_directory, remove_empty, write_file
+from monkey.removal import remove_below, remove_file
+from monkey.untrusted_files import hold_below, make_private_directory
+from monkey_stacks.ssh.remote.paths import (
+    clear_tree,
+    find_workdir,
+    hold_lock,
+    remove_empty,
+    write_file,
+)
 
 #: What file systems say that have no locks.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
@@ -69,8 +76,10 @@ class PilotDirectory:
 
     def write(self, asked: dict[str, Any]) -> None:
         """Write what pilots need besides their code. Raises OSError."""
-        for directory in (self.directory, self.logs, self.failed):
-            make_directory(directory)
+        make_private_directory(self.directory)
+        for directory in (self.logs, self.failed):
+            with hold_below(self.directory, directory.name, make=True):
+                pass
         for name, data in self._list_handed(asked).items():
             write_file(self.directory / name, data)
         settings = {
@@ -120,7 +129,7 @@ class PilotDirectory:
         aside.replace(self.newest)
         for other in self.list_bundles() if alone else ():
             if other != sha256:
-                clear_tree(self.bundle(other))
+                clear_tree(self.bundle(other), self.directory)
 
     def list_bundles(self) -> list[str]:
         """Return the bundles that are here."""
@@ -141,10 +150,10 @@ class PilotDirectory:
     def forget_failures(self) -> None:
         """Remove the notes of pilots that could not begin, and the oldest logs. Raises OSError."""
         for path in self.failed.iterdir() if self.failed.is_dir() else ():
-            remove_file(path)
+            remove_below(self.directory, f"{self.failed.name}/{path.name}")
         with contextlib.suppress(FileNotFoundError):
             for path in sorted(self.logs.iterdir(), key=lambda path: path.lstat().st_mtime)[:-_KEPT_LOGS]:
-                remove_file(path)
+                remove_below(self.directory, f"{self.logs.name}/{path.name}")
 
     def close(self) -> None:
         """Have no pilot come again: those that leave now see that they are not wanted. Raises OSError."""
@@ -152,6 +161,6 @@ class PilotDirectory:
 
     def clear(self) -> None:
         """Remove all of the fleet. The caller holds the lock. Raises OSError."""
-        clear_tree(self.directory)
-        clear_tree(self.lock)
+        clear_tree(self.directory, self.workdir)
+        clear_tree(self.lock, self.workdir)
         remove_empty(self.pilots, self.workdir)

@@ -133,7 +133,7 @@ def end_agents(agents: list[Path], place: FleetDirectory, patience: float = keep
         keep_alive.stop_by_systemd(place, agent)
         keep_alive.remove_from_crontab(place, agent)
         _kill(agent)
-        clear_tree(agent)
+        clear_tree(agent, place.workdir)
 
 
 def _ask_to_leave(agent: Path) -> None:

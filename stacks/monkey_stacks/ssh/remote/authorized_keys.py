@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 from monkey.removal import remove_file
+from monkey.untrusted_files import make_private_directory
 from monkey_stacks.ssh.remote.host_facts import PROGRAM_SECONDS
-from monkey_stacks.ssh.remote.paths import hold_lock, make_directory, write_file
+from monkey_stacks.ssh.remote.paths import hold_lock, write_file
 
 #: What a key may do on the store's host: SFTP, and nothing else.
 RESTRICTED = 'restrict,command="internal-sftp"'
@@ -57,7 +58,7 @@ def _change(mark: str, line: str | None) -> bool:
     path = Path.home() / ".ssh/authorized_keys"
     if not path.exists() and line is None:
         return False
-    make_directory(path.parent)
+    make_private_directory(path.parent)
     with hold_lock(path.with_name(".authorized_keys.monkey")):
         before = path.read_bytes().decode(errors="surrogateescape") if path.exists() else ""
         kept = [one for one in before.splitlines() if one.split()[-1:] != [mark]]

@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 from typing import IO, Protocol
 
+from monkey.untrusted_files import hold_below, make_private_directory
 from monkey_stacks.bundle.unpack import WrongBundle, unpack_bundle
-from monkey_stacks.ssh.remote.paths import FleetDirectory, clear_tree, is_unheard, make_directory, remove_empty
+from monkey_stacks.ssh.remote.paths import FleetDirectory, clear_tree, is_unheard, remove_empty
 
 #: Seconds that a bundle which nobody uses is kept: somebody may be about to.
 IDLE = 600
@@ -31,9 +32,9 @@ def install_bundle(place: BundlePlace, sha256: str, stream: IO[bytes]) -> None:
 
     Where no caller waits for it any more nothing is left. Raises WrongBundle, OSError.
     """
-    make_directory(place.workdir)
-    make_directory(place.bundles)
-    _clear_stale(place.bundles)
+    make_private_directory(place.workdir)
+    with hold_below(place.bundles.parent, place.bundles.name, make=True):
+        _clear_stale(place)
     if place.bundle(sha256).is_dir():
         os.utime(place.bundle(sha256))
         return
@@ -50,15 +51,15 @@ def install_bundle(place: BundlePlace, sha256: str, stream: IO[bytes]) -> None:
             if not place.bundle(sha256).is_dir():  # somebody else was faster
                 raise
     finally:
-        clear_tree(aside)
+        clear_tree(aside, place.workdir)
         remove_empty(place.bundles, place.workdir)
 
 
-def _clear_stale(bundles: Path) -> None:
+def _clear_stale(place: BundlePlace) -> None:
     """Remove what is left of installations that were cut short."""
-    for aside in bundles.glob(".*"):
-        if time.time() - aside.stat().st_mtime > IDLE:
-            clear_tree(aside)
+    for aside in place.bundles.glob(".*"):
+        if time.time() - aside.lstat().st_mtime > IDLE:
+            clear_tree(aside, place.workdir)
 
 
 def list_bundles(place: FleetDirectory) -> list[str]:
@@ -72,7 +73,7 @@ def list_bundles(place: FleetDirectory) -> list[str]:
 def clear_all(place: FleetDirectory) -> None:
     """Remove all bundles, and what is left of installations; what is not ours stays. The caller holds their lock."""
     for path in (*map(place.bundle, list_bundles(place)), *place.bundles.glob(".*")):
-        clear_tree(path)
+        clear_tree(path, place.workdir)
     remove_empty(place.bundles)
 
 
@@ -87,4 +88,4 @@ def remove_old_bundles(place: FleetDirectory) -> None:
     for sha256 in list_bundles(place):
         bundle = place.bundle(sha256)
         if sha256 not in used and time.time() - bundle.stat().st_mtime > IDLE:
-            clear_tree(bundle)
+            clear_tree(bundle, place.workdir)

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from monkey.fleet.agent_state import is_agent_alive
+from monkey.untrusted_files import make_private_directory
 from monkey_stacks.ssh.remote import agents, authorized_keys, bundles, keep_alive
 from monkey_stacks.ssh.remote.host_facts import collect_facts
 from monkey_stacks.ssh.remote.keep_alive import SYSTEMD
-from monkey_stacks.ssh.remote.paths import FleetDirectory, clear_tree, make_directory, remove_empty, write_file
+from monkey_stacks.ssh.remote.paths import FleetDirectory, clear_tree, remove_empty, write_file
 
 #: Seconds within which a store must have answered.
 _PATIENCE_SECONDS = 90
@@ -110,7 +111,7 @@ def prepare_store_access(place: FleetDirectory, asked: dict[str, Any]) -> str:
     Returns the public key that the store's host must let in, "" for none.
     """
     with place.locked():
-        make_directory(place.directory)
+        make_private_directory(place.directory)
         kept = {name: line for name, line in _secret_lines(place).items() if name in asked["kept"]}
         # Empty, too: an agent is told of the file when it begins, and may get a secret later.
         write_file(
@@ -119,9 +120,9 @@ def prepare_store_access(place: FleetDirectory, asked: dict[str, Any]) -> str:
         # A living agent reads it again.
         write_file(place.signers, asked["signers"].encode())
         if not asked["ssh"]:
-            clear_tree(place.ssh)
+            clear_tree(place.ssh, place.workdir)
             return ""
-        make_directory(place.ssh)
+        make_private_directory(place.ssh)
         public = authorized_keys.make_pair(place.ssh / "id", asked["ssh"]["comment"])
         write_file(place.ssh / "known_hosts", asked["ssh"]["known_hosts"].encode())
         here = str(place.ssh)
@@ -208,7 +209,7 @@ def _begin(place: FleetDirectory, asked: dict[str, Any], newest: Path | None) ->
 
 
 def _write_settings(place: FleetDirectory, agent: Path, asked: dict[str, Any], beside: list[Path]) -> None:
-    make_directory(agent)
+    make_private_directory(agent)
     key = secrets.token_hex(16)
     arguments = [*asked["arguments"], *place.arguments]
     for other in beside:
@@ -273,7 +274,7 @@ def remove_agents(place: FleetDirectory) -> None:
             agents.end_agents(place.agents(), place)
             _remove_orphans(place)
             keep_alive.remove_from_crontab(place)
-            clear_tree(place.directory)
+            clear_tree(place.directory, place.workdir)
         place.clear_stray_locks()
         remove_empty(place.host)
     if place.workdir.is_dir():
@@ -283,6 +284,6 @@ def remove_agents(place: FleetDirectory) -> None:
                 if not place.host.parent.exists():
                     bundles.clear_all(place)
                     if place.cached():
-                        clear_tree(place.cache)
-                    clear_tree(place.lock)
+                        clear_tree(place.cache, place.workdir)
+                    clear_tree(place.lock, place.workdir)
             remove_empty(place.workdir)

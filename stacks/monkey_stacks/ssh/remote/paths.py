@@ -27,7 +27,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from monkey.removal import remove_empty_directory, remove_file, remove_tree
+from monkey.removal import remove_below, remove_empty_directory, remove_file
+from monkey.untrusted_files import make_private_directory
 
 #: Arguments of agents that a host adds: they are paths on it.
 HOST_ARGUMENTS = ("--cache", "--signers")
@@ -115,7 +116,7 @@ class FleetDirectory:
                     yield
                 finally:
                     if not self.directory.exists():
-                        clear_tree(lock)
+                        clear_tree(lock, self.workdir)
         finally:
             remove_empty(self.host, self.host.parent)
 
@@ -155,23 +156,15 @@ class FleetDirectory:
             fd = _try_lock(lock)
             if fd is not None:
                 if lock in self.stray_locks():
-                    clear_tree(lock)
+                    clear_tree(lock, self.workdir)
                 os.close(fd)
 
     @contextlib.contextmanager
     def bundles_locked(self) -> Iterator[None]:
         """Hold the lock to count or remove bundles, over all hosts that share the directory. Raises DirectoryBusy."""
-        make_directory(self.workdir)
+        make_private_directory(self.workdir)
         with hold_lock(self.lock):
             yield
-
-
-def make_directory(directory: Path) -> None:
-    """Make a directory that only this user may read (0700), and those above it. Raises OSError."""
-    if not directory.is_dir():
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            directory.mkdir(mode=0o700)
 
 
 @contextlib.contextmanager
@@ -204,7 +197,7 @@ def is_unheard() -> bool:
 
 def _try_lock(path: Path) -> int | None:
     try:
-        make_directory(path.parent)
+        make_private_directory(path.parent)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
         return None
@@ -223,7 +216,7 @@ def write_file(path: Path, data: bytes, mode: int = 0o600) -> bool:
     with contextlib.suppress(OSError):
         if path.read_bytes() == data and stat.S_IMODE(path.stat().st_mode) == mode:
             return False
-    make_directory(path.parent)
+    make_private_directory(path.parent)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     remove_file(aside)
     try:
@@ -239,10 +232,11 @@ def write_file(path: Path, data: bytes, mode: int = 0o600) -> bool:
     return True
 
 
-def clear_tree(path: Path) -> None:
-    """Remove a tree, even with read-only directories, as caches have them. Raises OSError."""
-    if not remove_tree(path):
-        raise OSError(errno.ENOTEMPTY, "cannot be removed wholly (it has another user's files, or a mount)", str(path))
+def clear_tree(path: Path, root: Path) -> None:
+    """Remove a tree below `root`, even with read-only directories, as caches have them. Raises OSError."""
+    if not remove_below(root, str(path.relative_to(root))):
+        why = "cannot be removed wholly (it has another user's files, a mount, or lies behind a link)"
+        raise OSError(errno.ENOTEMPTY, why, str(path))
 
 
 def remove_empty(*directories: Path) -> None:
