@@ -123,9 +123,9 @@ jobs:
       - id: given
         run: |
           monkey() {{ "$RUNNER_TEMP/monkey/bin/monkey" "$@"; }}
-          monkey logs sweep; monkey plan --all; monkey '::set-env name=X::y' || true
+          monkey plan --all; monkey logs {job}; monkey '::set-env name=X::y' || true
       - id: action
-        env: {{COMMAND: logs, ARGUMENTS: sweep}}
+        env: {{COMMAND: logs, ARGUMENTS: {job}}}
         shell: bash
         run: {action}
       - run: echo "given=<${{{{ steps.given.outputs.digest }}}}> action=<${{{{ steps.action.outputs.digest }}}}>"
@@ -143,7 +143,8 @@ def test_act_takes_no_word_of_a_job_for_a_command(forged: Shop, tmp_path: Path, 
     subprocess.run(["git", "init", "-q", source], check=True)
     known = [f"{name}={forged.env[name]}" for name in ("HOME", "XDG_STATE_HOME", "LANG")]
     monkey = " ".join(["env", *known, *MONKEY])
-    (tmp_path / "flow.yml").write_text(FLOW.format(root=forged.root, monkey=monkey, action=script))
+    [job] = [job["job"] for job in forged.json("list", "jobs", "sweep") if job["state"] == "failed"]
+    (tmp_path / "flow.yml").write_text(FLOW.format(root=forged.root, monkey=monkey, action=script, job=job))
     words = [str(act_program()), "push", "-C", str(source), "-W", str(tmp_path / "flow.yml"), "--json"]
     words += ["-P", "ubuntu-latest=-self-hosted", "--no-cache-server"]
     own = {**forged.env, "XDG_CACHE_HOME": str(tmp_path / "cache")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.acceptance.shop import Shop
-from tests.unit.plan.text.test_credential_forms import END, GITLEAKS, OTHERS
+from tests.credential_samples import END, GITLEAKS, OTHERS
 
 TOKENS = [token for _, token in (GITLEAKS | OTHERS).values()]
 
