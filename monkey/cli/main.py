@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from monkey.errors import MonkeyError
 
 
+#: Variables that CI's runners set. What these read is text, and here and there a command.
+_RUNNERS = frozenset(("CI", "GITHUB_ACTIONS", "GITEA_ACTIONS", "FORGEJO_ACTIONS", "GITLAB_CI"))
 #: The hint for a bug: what its report needs.
 REPORT = "this is a bug in monkey; please report it, with what this prints: MONKEY_DEBUG=1 {command}"
 
@@ -34,6 +36,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a value that this terminal's encoding lacks must not end in a traceback
             stream.reconfigure(errors="backslashreplace")
+    if not _RUNNERS.isdisjoint(os.environ):
+        from monkey.cli.terminal.runner_output import make_output_inert
+
+        make_output_inert()
     code = run_guarded(given)
     try:
         sys.stdout.flush()

@@ -5,20 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from monkey.plan.text.credential_forms import MASK, mask_credentials
+
 #: Names of variables whose values are secrets, and the fewest characters of a value that cannot be an accident.
 _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|PRIVATE|(^|_)(API_?)?KEY(_|$|S$)", re.IGNORECASE
 )
 _FEWEST = 6
-#: Tokens that show by their form what they are, whatever variable they came from.
-_TOKENS = re.compile(
-    r"\b(gh[a-z]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|glcbt-[\w-]{16,}|(AKIA|ASIA)[A-Z0-9]{16}|ya29\.[\w-]{20,}"
-    r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|xox[a-z]-[\w-]{10,}|AIza[\w-]{30,})"
-)
 #: User and password of a URL (for http the user alone, too, which may be a token), and what a header gives.
 _IN_URL = re.compile(r"(?<=://)[^\s/@:]*:[^\s/@]+(?=@)|(?<=http://)[^\s/@]+(?=@)|(?<=https://)[^\s/@]+(?=@)")
 _IN_HEADER = re.compile(r"(?i)\b(authorization:\s*\w+|bearer|x-amz-security-token[:=])\s+\S+")
-_MASK = "***"
 
 
 def mask_secrets(text: str, environ: Mapping[str, str]) -> str:
@@ -27,7 +23,7 @@ def mask_secrets(text: str, environ: Mapping[str, str]) -> str:
     lines = {line.strip() for value in values for line in [value, *value.splitlines()]}
     # The longest first: a part of one may be another.
     for value in sorted((line for line in lines if len(line) >= _FEWEST), key=len, reverse=True):
-        text = text.replace(value, _MASK)
-    text = _IN_URL.sub(_MASK, text)
-    text = _IN_HEADER.sub(lambda match: f"{match[1]} {_MASK}", text)
-    return _TOKENS.sub(_MASK, text)
+        text = text.replace(value, MASK)
+    text = _IN_URL.sub(MASK, text)
+    text = _IN_HEADER.sub(lambda match: f"{match[1]} {MASK}", text)
+    return mask_credentials(text)

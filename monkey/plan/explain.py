@@ -7,6 +7,7 @@ from typing import Any
 
 from monkey.plan.jobs.job_changes import SettingChange, StaleReason
 from monkey.plan.sizes import format_size
+from monkey.plan.text.credential_forms import mask_credentials
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.metric_sources import MetricSource
 from monkey.spec.job.recipe import Recipe, SweepSettings
@@ -177,7 +178,8 @@ def _format_change(before: object, after: object) -> str:
 
 
 def _shorten_value(value: object) -> str:
-    text = "none" if value is None else " ".join(str(value).split())
+    # Before it is cut: a part of a credential has no known form.
+    text = "none" if value is None else " ".join(mask_credentials(str(value)).split())
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -14,8 +15,9 @@ from monkey.results.result_rows import ResultRow, Results
 from monkey.spec.command.command import format_argument
 from monkey.spec.job.job_table import ABSENT, ParameterColumn, ParameterValue
 
-#: Beginnings of a cell that a spreadsheet takes for a formula; some spreadsheets take the wide forms, too.
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+#: Beginnings of a cell that a spreadsheet takes for a formula; some spreadsheets take the wide forms, too. Where a
+#: semicolon or a tab separates cells, one begins behind it, whatever quotes stand around ours.
+_FORMULA = re.compile('^(?=[=+@\t\r\n＝＋－＠-])|(?<!^)[;\t\r\n]"*(?=[=+@＝＋－＠-])')
 #: Columns for a metric over a group, in this order; the interval of its mean is mean ± ci95.
 SPREAD = ("mean", "std", "ci95", "min", "max", "n")
 #: Lines of a piece: few enough to weigh nothing, many enough to be written at once.
@@ -132,13 +134,13 @@ def format_json_rows(rows: Iterable[Any], dump: Callable[[Any], str]) -> Iterato
 
 
 def escape_formula(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula: such a text gets an apostrophe, unless it is a number."""
-    if not text.startswith(_FORMULA):
+    """Return a text in which no spreadsheet finds a formula: an apostrophe stands before it, unless all is a number."""
+    if not _FORMULA.search(text):
         return text
     try:
         float(text)
     except ValueError:
-        return f"'{text}"
+        return _FORMULA.sub(r"\g<0>'", text)
     return text
 
 

@@ -21,7 +21,7 @@ from monkey.web.log_parts import read_log_part
 from monkey.web.page_data import serialize_failure_kinds, serialize_machines, serialize_progress, serialize_project
 from monkey.web.page_guard import LOGIN_PATH, PageGuard, refuse_request
 from monkey.web.page_orders import ORDERS, CostQuestion, send_order
-from monkey.web.safe_json import encode_json
+from monkey.web.safe_json import encode_shown_json
 
 #: Jobs whose curves one request asks for, and points of each, at most.
 _JOBS, _POINTS = 200, 2_000
@@ -70,7 +70,7 @@ class PageRoutes:
                     await self._live.wait_for_change(version, _HEARTBEAT)
                     version = self._live.version
                     told = {"version": version, "trouble": self._live.trouble}
-                    await stream.write(b"data: " + encode_json(told) + b"\n\n")
+                    await stream.write(b"data: " + encode_shown_json(told) + b"\n\n")
         return stream
 
     async def _show_project(self, request: web.Request) -> Any:
@@ -81,7 +81,9 @@ class PageRoutes:
         view, table = await self._live.find_sweep(request.match_info["sweep"])
         since = _read_number(request, "since", 0)
         rows = await self._live.compute(lambda: table.encode_rows(since))
-        body = encode_json(serialize_progress(view, table, self._live.world.project.grafana))[:-1] + b"," + rows[1:]
+        body = (
+            encode_shown_json(serialize_progress(view, table, self._live.world.project.grafana))[:-1] + b"," + rows[1:]
+        )
         return web.Response(body=body, content_type="application/json")
 
     async def _show_failures(self, request: web.Request) -> Any:
@@ -166,7 +168,7 @@ def make_handler(answer: _Answer) -> Callable[[web.Request], Awaitable[web.Strea
 
 
 def _make_json_answer(told: Any) -> web.Response:
-    return web.Response(body=encode_json(told), content_type="application/json")
+    return web.Response(body=encode_shown_json(told), content_type="application/json")
 
 
 def _read_number(request: web.Request, name: str, default: int) -> int:

@@ -6,6 +6,8 @@ import json
 from math import isfinite
 from typing import Any
 
+from monkey.plan.text.credential_forms import mask_credentials
+
 #: Whole numbers beyond this become floats: Python refuses to spell those of thousands of digits.
 _WHOLE = 1 << 63
 
@@ -26,6 +28,11 @@ def encode_json(data: Any) -> bytes:
     except ValueError:
         text = json.dumps(_clean(data), separators=(",", ":"), default=str)
     return text.encode()
+
+
+def encode_shown_json(data: Any) -> bytes:
+    """Return the same JSON without credentials of known forms: for what is only shown, and never saved."""
+    return mask_credentials(encode_json(data).decode()).encode()
 
 
 def _clean(data: Any) -> Any:

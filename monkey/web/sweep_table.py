@@ -12,7 +12,7 @@ from monkey.metrics.summary import find_job_value, has_diverged
 from monkey.protocol.status.store_snapshot import JobState, SweepView
 from monkey.spec.job.job_table import JobTable
 from monkey.spec.job.recipe import SweepSettings
-from monkey.web.safe_json import encode_json, make_json_number
+from monkey.web.safe_json import encode_shown_json, make_json_number
 
 #: The states, in the order of their codes.
 STATES = tuple(JobState)
@@ -118,13 +118,13 @@ class SweepTable:
             return self._encode_all()
         rows, places = self.read_all(), self.find_changed(since)
         told = {"version": self.version, **_serialize_rows([rows[at] for at in places]), "places": places}
-        return encode_json(told)
+        return encode_shown_json(told)
 
     def _encode_all(self) -> bytes:
         assert self._view is not None
         if self._encoded[0] != self.version:
             told = {"version": self.version, **_serialize_rows(self.read_all())}
-            self._encoded = self.version, encode_json({**told, "table": serialize_table(_list_jobs(self._view))})
+            self._encoded = self.version, encode_shown_json({**told, "table": serialize_table(_list_jobs(self._view))})
         return self._encoded[1]
 
 

@@ -97,9 +97,16 @@ def test_changes_are_an_output_and_no_failure(action: Action) -> None:
 
 def test_arguments_are_words_and_no_code(action: Action) -> None:
     words = f"-- echo $(touch {action.temp}/pwned) `id` Digest: 0123456789abcdef ; false"
-    said = action.run("Run monkey", COMMAND="run", ARGUMENTS=words)
-    assert said == {"digest": "0123456789abcdef"}
+    # What a job prints is no output: of that, monkey writes its plan's own digest alone.
+    assert action.run("Run monkey", COMMAND="run", ARGUMENTS=words) == {}
+    assert "Digest: 0123456789abcdef" in (action.temp / "monkey.out").read_text()
     assert not (action.temp / "pwned").exists()
+
+
+@pytest.mark.parametrize("arguments", ["", "--markdown", "--json"])
+def test_the_digest_is_the_one_that_apply_expects(action: Action, arguments: str) -> None:
+    digest = action.run("Run monkey", COMMAND="plan", ARGUMENTS=arguments)["digest"]
+    assert action.run("Run monkey", COMMAND="apply", ARGUMENTS=f"--expect {digest}") == {"digest": digest}
 
 
 @pytest.mark.parametrize(

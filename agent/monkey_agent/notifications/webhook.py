@@ -15,6 +15,7 @@ from typing import Any
 from monkey.concurrency import run_detached_call
 from monkey.errors import FleetError
 from monkey.fleet.secret_values import SecretValues
+from monkey.plan.text.credential_forms import mask_credentials
 from monkey.spec.project.notify_channel import NotifyChannel
 from monkey_agent.notifications.undelivered_notice import UndeliveredNotice
 
@@ -41,7 +42,7 @@ async def deliver_notice(channel: NotifyChannel, notice: Mapping[str, Any], secr
     if not url.lower().startswith(("http://", "https://")):
         raise UndeliveredNotice(f"expected {channel.to} to be a URL that begins with https://", final=True)
     said = {"text": _plain(notice["text"])} if channel.kind == "slack" else notice
-    body = json.dumps(said, ensure_ascii=False).encode()
+    body = mask_credentials(json.dumps(said, ensure_ascii=False)).encode()
     headers = {"Content-Type": "application/json", "User-Agent": "monkey", "Idempotency-Key": notice["event"]}
     if channel.key:
         signature = hmac.new(values[channel.key].encode(), body, hashlib.sha256).hexdigest()

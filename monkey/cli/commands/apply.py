@@ -20,6 +20,7 @@ from monkey.apply.watch.startup import wait_for_agents
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.world import World
 from monkey.ci_run import is_ci
+from monkey.cli.ci.step_outputs import set_plan_outputs
 from monkey.cli.commands.plan import (
     check_prune,
     keep_stale_option,
@@ -224,6 +225,7 @@ async def _planned(world: World, order: ApplyOrder) -> PlanningResult:
 
 def _show(planned: PlanningResult) -> None:
     click.echo("\n".join([*format_plan(planned.plan, detect_terminal()), ""]))
+    set_plan_outputs(planned.plan)
 
 
 def _check_expected(plan: Plan, digest: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from monkey.apply.inspect.attempt_records import find_owner, read_attempts
@@ -12,6 +14,7 @@ from monkey.cli.links.page_link import print_page_link
 from monkey.cli.render import job_details as render
 from monkey.cli.session import complete_sweep_names, json_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
+from monkey.plan.text.credential_forms import mask_credentials
 from monkey.results.curves.curve_reader import CurveReader
 
 
@@ -28,7 +31,7 @@ async def _info(world: World, what: str, *, as_json: bool) -> None:
     found, grafana = find_sweep_or_job(snapshot, what), world.project.grafana
     if found.job is None:
         if as_json:
-            click.echo(dump_json(render.serialize_sweep_details(found.view), indent=2))
+            _print_json(render.serialize_sweep_details(found.view))
         else:
             click.echo("\n".join(render.format_sweep_details(found.view, snapshot, detect_terminal(), grafana)))
             print_page_link(world, [found.view.state.name])
@@ -36,9 +39,13 @@ async def _info(world: World, what: str, *, as_json: bool) -> None:
     tries = await read_attempts(world, found.view, found.job)
     facts = await read_result_facts(world, tries)
     if as_json:
-        click.echo(dump_json(render.serialize_job_details(found.view, found.job, tries, facts), indent=2))
+        _print_json(render.serialize_job_details(found.view, found.job, tries, facts))
         return
     where = world.keys, world.at.url, detect_terminal()
     curves = await CurveReader(world.at, world.keys).read(find_owner(found.view, found.job))
     click.echo("\n".join(render.format_job_details(found.view, found.job, tries, *where, facts, curves, grafana)))
     print_page_link(world, [found.view.state.name], found.job)
+
+
+def _print_json(told: dict[str, Any]) -> None:
+    click.echo(mask_credentials(dump_json(told, indent=2)))

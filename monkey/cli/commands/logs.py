@@ -13,7 +13,7 @@ from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.render.apply_outcome import explain_silence
 from monkey.cli.render.attempt_lines import format_ending
 from monkey.cli.session import complete_sweep_names, run_in_world
-from monkey.cli.terminal.log_output import LogOutput
+from monkey.cli.terminal.log_output import open_log_output
 from monkey.errors import NotFound
 
 
@@ -41,7 +41,7 @@ async def _logs(world: World, what: str, attempt: int | None, *, follow: bool) -
     found = find_sweep_or_job(await world.reader().read(), what)
     only = await _claim(world, found, attempt) if attempt is not None else 0
     jobs = [found.job] if found.job else found.view.ids
-    sink = _sink(prefixed=len(jobs) > 1)
+    sink = open_log_output(prefixed=len(jobs) > 1)
     logs = LogFollower(world, found.view.state.name, [found.job] if found.job else None, asyncio.sleep, only)
     async with announce_watcher(world.at, world.keys) if follow else nullcontext():
         async for job, data in logs.chunks(follow=follow):
@@ -69,9 +69,3 @@ async def _silence(world: World, found: LookupResult, what: str, attempt: int | 
         return explain_silence(what, [view.view(job) for job in ([found.job] if found.job else view.ids)])
     tried = find_attempt(await read_attempts(world, view, found.job), attempt, found.job)
     return [f"attempt {attempt} of {found.job} wrote nothing; {format_ending(tried, view.view(found.job))}"]
-
-
-def _sink(*, prefixed: bool) -> LogOutput:
-    import sys
-
-    return LogOutput(sys.stdout.buffer, prefixed=prefixed, raw=not sys.stdout.isatty())

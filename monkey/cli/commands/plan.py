@@ -15,6 +15,7 @@ from monkey.apply.previews import check_preview, plan_preview
 from monkey.apply.tree_planning import plan_changes_since, plan_merge_result
 from monkey.atomic_write import write_named_file
 from monkey.ci_run import read_ci_run
+from monkey.cli.ci.step_outputs import set_plan_outputs
 from monkey.cli.render.plan_lines import format_plan
 from monkey.cli.review.plan_comment import add_comment_option, show_plan_comment
 from monkey.cli.session import check_one_format, find_project, json_option, project_file_option, run_in_world
@@ -118,7 +119,7 @@ def plan_command(
     planned = run_in_world(order.plan, remember=False)
     if output is not None:
         _save(planned, output, prune=prune)
-    click.echo(show(planned.plan))
+    _show_observed(planned.plan, show)
     if output is not None and not (as_json or markdown):
         click.echo(f"Saved. To do exactly this: monkey apply {output}")
     show_plan_comment(planned.plan)
@@ -128,6 +129,11 @@ def plan_command(
 def _differs(plan: Plan) -> bool:
     """Tell whether the store differs from what the branch wants: a sweep that is refused does, too."""
     return plan.changes or len(plan.accepted) < len(plan.sweeps)
+
+
+def _show_observed(plan: Plan, show: Callable[[Plan], str]) -> None:
+    click.echo(show(plan))
+    set_plan_outputs(plan)
 
 
 def _show_without_store(specs: Sequence[str], show: Callable[[Plan], str]) -> int:
@@ -141,7 +147,7 @@ def _show_preview(pull: int, specs: Sequence[str], show: Callable[[Plan], str]) 
     """Show the plan of a preview; return whether it changes anything."""
     check_preview(find_project(), pull)
     planned = run_in_world(lambda world: plan_preview(world, pull, specs), remember=False)
-    click.echo(show(planned.plan))
+    _show_observed(planned.plan, show)
     return planned.plan.changes
 
 

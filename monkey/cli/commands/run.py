@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.rent_prompt import make_rent_prompt, yes_option
 from monkey.cli.session import project_file_option, run_in_world
-from monkey.cli.terminal.log_output import LogOutput
+from monkey.cli.terminal.log_output import open_log_output
 from monkey.cli.terminal.text import dump_json, make_printable
 from monkey.errors import MonkeyError, Problem, SpecError
 from monkey.plan.commits.refusals import check_refusals
@@ -162,7 +161,7 @@ async def _follow(world: World, sweep: str, job: str) -> JobView:
     """Print what the job writes until it has ended, keep an agent running for it, and return its last view."""
     import asyncio
 
-    sink = LogOutput(sys.stdout.buffer, prefixed=False, raw=not sys.stdout.isatty())
+    sink = open_log_output(prefixed=False)
 
     async def stream() -> None:
         async for _, data in LogFollower(world, sweep, [job], asyncio.sleep).chunks(follow=True):

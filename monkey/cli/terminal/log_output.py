@@ -1,13 +1,23 @@
-"""Where logs go: a pipe takes them as they are, a terminal only what cannot steer it."""
+"""Where logs go: a pipe takes them as they are, a terminal and CI's runner only what cannot steer it."""
 
 from __future__ import annotations
 
+import sys
 from typing import BinaryIO
+
+from monkey.cli.terminal.runner_output import InertOutput
+from monkey.cli.terminal.text import make_printable
 
 #: Bytes of a line that are waited for; a longer one is broken.
 _MAX_LINE_BYTES = 1_000_000
 #: Characters of a job's id in front of its lines.
 SHOWN = 8
+
+
+def open_log_output(*, prefixed: bool) -> LogOutput:
+    """Return the output of logs to stdout; `prefixed`: each line behind its job."""
+    read_as_text = sys.stdout.isatty() or isinstance(sys.stdout.buffer, InertOutput)
+    return LogOutput(sys.stdout.buffer, prefixed=prefixed, raw=not read_as_text)
 
 
 class LogOutput:
@@ -42,8 +52,6 @@ class LogOutput:
 
     def _lines(self, job: str, data: bytes) -> None:
         if not self._raw:
-            from monkey.cli.terminal.text import make_printable
-
             data = make_printable(data.decode(errors="replace")).encode()
         if self._prefixed:
             front = f"{job[:SHOWN]} │ ".encode()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Sequence
 from operator import itemgetter
 
+from monkey.plan.text.credential_forms import mask_credentials
 from monkey.plan.text.rectangles import JobRectangles, factor_rows
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ABSENT, JobTable, ParameterColumn, ParameterValue
@@ -176,6 +177,8 @@ def format_value(value: ParameterValue) -> str:
         text = value if plain else json.dumps(value, ensure_ascii=not value.isprintable())
     else:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # Before it is cut: a part of a credential has no known form.
+    text = mask_credentials(text)
     return text if len(text) <= _MAX_VALUE_CHARACTERS else text[: _MAX_VALUE_CHARACTERS - 1] + "…"
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from monkey.plan.text.credential_forms import mask_credentials
+
 #: A forge refuses longer comments (GitHub: 65,536 characters).
 MAX_COMMENT_CHARACTERS = 60_000
 #: Characters of these that are kept for saying that there is more, and for the marker that a forge's client adds.
@@ -52,8 +54,8 @@ def cut_parts(parts: Sequence[str], more: str, last: str = "") -> str:
 
 
 def replace_hidden(text: str) -> str:
-    """Return the text with a sign in place of each character that is not seen."""
-    return _HIDDEN.sub("\ufffd", text.replace("\t", " "))
+    """Return the text with a sign in place of each character that is not seen, and stars in place of credentials."""
+    return mask_credentials(_HIDDEN.sub("\ufffd", text.replace("\t", " ")))
 
 
 def _longest_run(text: str) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monkey.errors import CorruptObject, KeyMissing, OneName
+from monkey.plan.text.credential_forms import find_credential
 from monkey.protocol.layout import Keys
 from monkey.protocol.sweeps.revision import Revision
 from monkey.results.differences.line_diff import MAX_TEXT_BYTES, TooDifferent, compare_lines, is_text
@@ -22,7 +23,7 @@ from monkey.results.differences.value_change import HIDDEN
 from monkey.store.store_port import Store
 from monkey.transfer.code.code_manifest import PathKind
 from monkey.transfer.code.code_snapshot import extract_snapshot
-from monkey.transfer.code.credentials import find_credential, is_credential_name
+from monkey.transfer.code.credential_names import is_credential_name
 
 #: Files that are compared line by line, and characters of their lines in all.
 _MAX_FILES, _MAX_CHARACTERS = 1_000, 20_000_000

@@ -7,8 +7,8 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from monkey.metrics.summary import is_finite
+from monkey.plan.text.credential_forms import find_credential
 from monkey.plan.text.value_keys import make_value_key
-from monkey.transfer.code.credentials import find_credential
 
 
 class HiddenText(str):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from monkey.errors import PlanError
+from monkey.plan.text.credential_forms import find_credential
 from monkey.store.store_port import Store
 from monkey.transfer.code.code_manifest import (
     MAX_FILE,
@@ -31,7 +32,6 @@ from monkey.transfer.code.code_manifest import (
     is_inside,
     is_path,
 )
-from monkey.transfer.code.credentials import find_credential
 from monkey.transfer.code.extract import extract_snapshot
 from monkey.transfer.code.file_selection import select_files
 from monkey.transfer.code.git_files import read_git_info

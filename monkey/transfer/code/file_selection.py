@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monkey.errors import PlanError
-from monkey.transfer.code.credentials import is_credential_name
+from monkey.transfer.code.credential_names import is_credential_name
 from monkey.transfer.code.git_files import list_files
 from monkey.transfer.fetch_directory import FETCHED, FETCHED_MANIFEST
 from monkey.transfer.globs import GlobPatterns

@@ -56,7 +56,9 @@ class EditRoutes:
             if self._guard.read_only:
                 return refuse_request(403, "behind a proxy this page only shows", "edit specs by an editor")
             try:
-                return await answer(request)
+                told = await answer(request)
+                # As it is: the text of a spec comes back, and is saved.
+                return told if isinstance(told, web.StreamResponse) else _answer(200, told)
             except SpecConflict as exc:
                 found = {"text": exc.found.text, "base": exc.found.base}
                 return _answer(409, {**serialize_error(exc), "found": found})

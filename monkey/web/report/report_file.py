@@ -13,7 +13,7 @@ import zlib
 
 from monkey.web.page_server import load_assets
 from monkey.web.report.report_data import ReportData
-from monkey.web.safe_json import encode_json
+from monkey.web.safe_json import encode_shown_json
 
 #: Beside the hashes of our scripts and styles: nothing is loaded or asked, and no text becomes markup.
 _POLICY = (
@@ -47,7 +47,7 @@ def build_report(data: ReportData) -> bytes:
     page = _ASSET.sub(put_in, assets["index.html"])
     policy = _POLICY.format(scripts=" ".join(hashes["script"]), styles=" ".join(hashes["style"]))
     meta = f'<meta charset="utf-8">\n    <meta http-equiv="Content-Security-Policy" content="{policy}">'
-    packed = zlib.compress(encode_json({"answers": data.answers, "curves": data.curves}), 9)
+    packed = zlib.compress(encode_shown_json({"answers": data.answers, "curves": data.curves}), 9)
     block = f'<script type="text/plain" id="answers">{base64.b64encode(packed).decode()}</script>\n  </body>'
     return page.replace('<meta charset="utf-8">', meta, 1).replace("</body>", block, 1).encode()
 

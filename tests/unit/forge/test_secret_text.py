@@ -13,7 +13,7 @@ from monkey.forge.secret_text import mask_secrets
         ("403 for ghs_0123456789abcdefghijKL", "403 for ***"),
         ("github_pat_11ABCDEFG0123456789_abc is bad", "*** is bad"),
         ("glpat-abcdefghij0123456789!", "***!"),
-        ("key AKIAIOSFODNN7EXAMPLE.", "key ***."),
+        ("key AKIAIOSFODNN7QWERTYU.", "key ***."),
         ("s3://u:hunter2@host/x", "s3://***@host/x"),
         ("fatal: https://x-access-token:v1.abc@github.com/o/r", "fatal: https://***@github.com/o/r"),
         ("fatal: https://v1token@host/o/r, ssh://git@host/r", "fatal: https://***@host/o/r, ssh://git@host/r"),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+import io
 import json
 from math import nan
 
@@ -64,6 +66,22 @@ def test_no_cell_is_a_formula(text: str) -> None:
     results = made([{"x": text}, {"x": "a"}], [Job(reason=text, metrics={text: metric(1)}), Job()])
     rows = read(format_results_csv(results))
     assert rows[0]["x"] == f"'{text}" and rows[0]["reason"] == f"'{text}" and f"'{text}" in rows[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("x;=cmd()", "x;'=cmd()"),
+        ("x\t=cmd()", "x\t'=cmd()"),
+        ('x;"=cmd()', "x;\"'=cmd()"),
+        ("x\r\n@SUM(A1)", "x\r\n'@SUM(A1)"),
+        ("=1;=2", "'=1;'=2"),
+    ],
+)
+def test_no_cell_is_a_formula_behind_another_separator(text: str, safe: str) -> None:
+    results = made([{text: text}, {text: "a"}], [Job(metrics={f"m{text}": metric(1)}), Job()])
+    [head, row, *_] = csv.reader(io.StringIO("".join(format_results_csv(results)), newline=""))
+    assert safe in head and safe in row and f"m{text}" not in head
 
 
 @pytest.mark.parametrize("text", ["-1.5", "+3", "-inf", "a=b", "", "1-2"])

@@ -44,6 +44,22 @@ def test_a_file_is_saved_if_it_is_what_was_opened(tmp_path: Path) -> None:
     assert not list((tmp_path / "specs").iterdir())  # nothing half-written is left
 
 
+def test_a_text_is_edited_as_it_is_and_only_shown_without_credentials(tmp_path: Path) -> None:
+    token = f"hf_{'a' * 34}"
+    text = f"{SPEC}env: {{HUB: {token}}}\n"
+
+    async def main() -> None:
+        async with serving(tmp_path, text) as page:
+            opened = await page.get("specs/small.yaml")
+            assert opened["text"] == text
+            body = {"text": text, "base": opened["base"]}
+            assert (await page.post("specs/small.yaml/form", **body))[1]["text"] == text
+            await page.pen.begin(page.jobs[0])
+            assert token not in str(await page.get(f"job/small/{page.jobs[0]}"))
+
+    asyncio.run(main())
+
+
 def test_a_new_file_replaces_none(tmp_path: Path) -> None:
     folder = open_folder(tmp_path)
     text = SPEC.replace("small", "fresh")

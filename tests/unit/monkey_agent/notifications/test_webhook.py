@@ -51,6 +51,12 @@ def test_slack_gets_a_text_in_its_own_markup(server: Hook) -> None:
     assert server.told[0].body == {"text": "sweep &lt;a&gt; &amp; b has failed: ä"}
 
 
+def test_no_notice_has_a_credential(server: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NOTICE, "text", f"it failed: hf_{'a' * 34} is no token of yours")
+    send(NotifyChannel("slack", "SLACK"), SLACK=server.url)
+    assert server.told[0].body == {"text": "it failed: *** is no token of yours"}
+
+
 def test_what_is_final_and_what_may_be_taken_later(server: Hook) -> None:
     for code, final in ((500, False), (503, False), (429, False), (408, False), (400, True), (404, True), (302, True)):
         server.answers = [code]

@@ -1,0 +1,87 @@
+"""What credentials look like: the forms by which issuers mark them. What is shown, posted or sent is held against this.
+
+Public lists that know more: gitleaks' `config/gitleaks.toml`, GitHub's "Supported secret scanning patterns".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+#: No letter stands before a credential, unless it ends an escape of JSON.
+_BEFORE = rb"(?:(?<!\w)|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
+
+
+class _Form(NamedTuple):
+    """How an issuer marks its credentials: bytes that all have, and the whole form."""
+
+    kind: str
+    needle: bytes
+    #: A regular expression: it is compiled where the needle is found, and few texts have any.
+    form: bytes
+
+
+#: Each form is long or has a body: programs that look for private keys name the first line alone.
+_FORMS = (
+    _Form(
+        "a private key",
+        b"PRIVATE KEY",
+        rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:\s|\\+[nr])+"
+        rb"(?:[A-Za-z-]+: [^\n\\]*(?:\s|\\+[nr])+)*[A-Za-z0-9+/=]{40}(?:[A-Za-z0-9+/=]|\s|\\+[nr])*",
+    ),
+    *(
+        _Form("an AWS key id", begin, rb"%b[A-Z2-7]{16}(?<!EXAMPLE)(?![A-Za-z0-9])" % begin)
+        for begin in (b"AKIA", b"ASIA", b"ABIA", b"ACCA")
+    ),
+    _Form("a refresh token", b"refresh_token", rb'"refresh_token"\s*:\s*"[\w/.+=-]{40,}"'),
+    _Form("a Google credential", b"external_account", rb'"type"\s*:\s*"external_account"(?=[^}]*"credential_source")'),
+    _Form("a Google API key", b"AIza", rb"AIza[\w-]{35}(?![\w-])"),
+    _Form("a Google token", b"ya29.", rb"ya29\.[\w-]{20,}"),
+    _Form("a Google client secret", b"GOCSPX-", rb"GOCSPX-[\w-]{28}"),
+    *(
+        _Form("a GitHub token", b"gh%c_" % of, rb"gh%c_(?:\d+_)?[A-Za-z0-9]{20,}\w*(?:\.[\w-]+)*" % of)
+        for of in b"pousr"
+    ),
+    _Form("a GitHub token", b"github_pat_", rb"github_pat_[A-Za-z0-9]{16,}\w*"),
+    *(
+        _Form("a GitLab token", b"gl%b-" % of, rb"gl%b-[\w-]{16,}(?:\.[\w-]+)*" % of)
+        for of in (b"pat", b"cbt", b"dt", b"ptt", b"rt", b"oas", b"soat", b"agent")
+    ),
+    _Form("a Hugging Face token", b"hf_", rb"hf_[A-Za-z0-9]{30,}(?!\w)"),
+    _Form("a Slack token", b"xox", rb"xox[a-z](?:\.xox[a-z])?-\d[\w-]{15,}"),
+    _Form("a Slack token", b"xapp-", rb"xapp-\d-[\w-]{20,}"),
+    _Form("a Slack webhook", b"hooks.slack", rb"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{30,}"),
+    _Form("an npm token", b"npm_", rb"npm_[A-Za-z0-9]{36}(?!\w)"),
+    _Form("a PyPI token", b"pypi-AgE", rb"pypi-AgE[\w-]{50,}"),
+    _Form("an OpenAI key", b"T3BlbkFJ", rb"sk-[\w-]{20,}T3BlbkFJ[\w-]{20,}"),
+    _Form("an Anthropic key", b"sk-ant-", rb"sk-ant-[a-z0-9]+-[\w-]{80,}"),
+    _Form("a Databricks token", b"dapi", rb"dapi[0-9a-f]{32}(?:-\d)?(?!\w)"),
+    _Form("a Pulumi token", b"pul-", rb"pul-[0-9a-f]{40}(?!\w)"),
+    _Form("an Azure account key", b"AccountKey=", rb"AccountKey=[A-Za-z0-9+/]{86}=="),
+    _Form("an Azure client secret", b"Q~", rb"[\w~.]{3}\dQ~[\w~.-]{31,34}"),
+    _Form("a web token", b"eyJ", rb"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"),
+)
+#: What is hidden of a form: not the words around, the quotes of JSON and its `\n`.
+_HIDDEN = re.compile(rb"(?<!\\)[\w/.+=~-]{16,}")
+MASK = "***"
+#: Characters of the shortest form, an AWS key id. Most cells of tables have fewer.
+_SHORTEST = 20
+
+
+def find_credential(data: bytes) -> str | None:
+    """Return what credential the bytes hold, such as "a private key"; None if none is known."""
+    return next((kind for kind, needle, form in _FORMS if needle in data and re.search(_BEFORE + form, data)), None)
+
+
+def mask_credentials(text: str) -> str:
+    """Return the text with stars in place of each credential of a known form. JSON stays JSON."""
+    if len(text) < _SHORTEST:
+        return text
+    # A search in a text takes a ninth of one in bytes.
+    forms = [form for _, needle, form in _FORMS if needle.decode() in text]
+    if not forms:
+        return text
+    data = text.encode(errors="surrogatepass")
+    for form in forms:
+        data = re.sub(_BEFORE + form, lambda found: _HIDDEN.sub(MASK.encode(), found[0]), data)
+    return data.decode(errors="surrogatepass")

@@ -1,0 +1,112 @@
+"""One table says what a credential looks like: to the selection of code, and to all that is shown, posted or sent."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from monkey.cli.terminal.text import Terminal, flatten_text, lay_out_table, make_printable
+from monkey.forge.secret_text import mask_secrets
+from monkey.plan.explain import explain_recipe_changes
+from monkey.plan.text.credential_forms import MASK, find_credential, mask_credentials
+from monkey.plan.text.describe import format_value
+from monkey.plan.text.inert_markdown import format_inline_code
+from monkey.results.differences.value_change import mask_value
+from monkey.spec.job.recipe import Recipe
+from monkey.web.safe_json import encode_shown_json
+from tests.credential_samples import END, GITLEAKS, OTHERS, letters
+
+TOKENS = [pytest.param(*pair, id=name) for name, pair in (GITLEAKS | OTHERS).items()]
+
+
+def made(**env: str) -> Recipe:
+    return Recipe(code="c" * 64, command="train", datasets={}, environment={}, env=env, outputs=[])
+
+
+@pytest.mark.parametrize(("kind", "token"), TOKENS)
+def test_a_credential_is_known_and_seen_nowhere(kind: str, token: str) -> None:
+    assert find_credential(f"x = '{token}'\n".encode()) == kind
+    end = token.rstrip("=;")[-END:]
+    [reason] = explain_recipe_changes(made(HUB=token), made(HUB="none"), {}, {})
+    shown = {
+        "mask": mask_credentials(f"a {token} b"),
+        "plan": reason.text,
+        "jobs": format_value(token),
+        "error": make_printable(f"cannot read {token}"),
+        "fact": flatten_text(f"command train --hub={token}"),
+        "steered": flatten_text(f"{token[:9]}\x1b[0m{token[9:]}"),
+        "table": "\n".join(lay_out_table(["HUB"], [[token], ["x"]], Terminal())),
+        "narrow table": "\n".join(lay_out_table(["HUB", "B"], [[token, token]], Terminal(30))),
+        "comment": format_inline_code(token),
+        "posted": mask_secrets(f"it said {token}", {}),
+        "diff": str(mask_value("HUB", token)),
+        "page": encode_shown_json({"text": f"its log\n{token}\n"}).decode(),
+    }
+    assert {name: text for name, text in shown.items() if token[:END] in text or end in text} == {}
+    assert shown["mask"].startswith("a ") and shown["mask"].endswith(" b") and MASK in shown["mask"]
+    assert json.loads(shown["page"])["text"].startswith("its log\n")
+
+
+def pem(form: serialization.PrivateFormat, password: str = "") -> str:
+    """Return the text of a fresh key."""
+    sealed = serialization.BestAvailableEncryption(password.encode()) if password else serialization.NoEncryption()
+    rivest = form is serialization.PrivateFormat.TraditionalOpenSSL
+    key = rsa.generate_private_key(65537, 1024) if rivest else ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(serialization.Encoding.PEM, form, sealed).decode()
+
+
+FORMS = serialization.PrivateFormat
+PRIVATE_KEYS = [
+    pem(FORMS.PKCS8),
+    pem(FORMS.OpenSSH),
+    pem(FORMS.TraditionalOpenSSL),
+    pem(FORMS.TraditionalOpenSSL, "password"),
+    f'{{"type": "service_account", "private_key": "{pem(FORMS.PKCS8)}"}}'.replace("\n", "\\n"),
+    f"KEY = '''\\\n{pem(FORMS.PKCS8)}'''\n".replace("\n", "\r\n"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(PRIVATE_KEYS)))
+def test_a_private_key_is_known_and_none_of_its_body_is_seen(number: int) -> None:
+    text = PRIVATE_KEYS[number]
+    assert find_credential(f"x = 1\n{text}\n".encode()) == "a private key"
+    body = [line for line in text.replace("\\n", "\n").splitlines() if len(line) > 40 and "-----" not in line]
+    assert body and not any(line in mask_credentials(text) for line in body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("a refresh token", f'{{"type": "authorized_user", "refresh_token": "1//0{letters(60)}"}}'),
+        ("a Google credential", '{"type": "external_account", "audience": "a", "credential_source": {"file": "x"}}'),
+        ("a private key", f'{{"private_key": "{pem(FORMS.PKCS8)}"}}'.replace("\n", "\\n")),
+    ],
+)
+def test_json_stays_json(kind: str, text: str) -> None:
+    assert find_credential(text.encode()) == kind
+    assert json.loads(mask_credentials(text)).keys() == json.loads(text).keys()
+    nested = json.dumps({"text": text})
+    assert json.loads(json.loads(mask_credentials(nested))["text"]).keys() == json.loads(text).keys()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'if line == "-----BEGIN RSA PRIVATE KEY-----":\n    parse(line)\n',
+        "-----BEGIN CERTIFICATE-----\nMIIB" + "A" * 60,
+        "-----BEGIN PUBLIC KEY-----\nMIIB" + "A" * 60,
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----\n",
+        "aws_access_key_id = AKIAIOSFODNN7EXAMPLE\n",
+        'ghp_ = "ghp_..."; glpat = "glpat-xxx"; token = "hf_token"',
+        'ghp_token_of_the_user_who_applies = "xoxb-your-token-goes-here-please"',
+        '{"type": "authorized_user", "refresh_token": "fake"}',
+        "FAKIA" + "A" * 40,
+        "\ud800 ä half a pair",
+    ],
+)
+def test_text_that_speaks_of_credentials_is_code(text: str) -> None:
+    assert find_credential(text.encode(errors="replace")) is None
+    assert mask_credentials(text) == text
