@@ -8,15 +8,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.embedded_python import embedded_directory, install_embedded
 from tests.services import CACHE
 
 #: Finds interpreters, and fills an environment in seconds: from its cache, by hard links. Its version and hashes.
 UV_LOCK = Path(__file__).parents[1] / ".ci/uv.txt"
 #: Name → the versions that will do, as uv reads them. Debian 12 has 3.11.2: before 3.11.5, CPython's `re` matches
 #: possessive quantifiers wrongly, which a newer one does not show.
-PYTHONS = {"python3.11": ">=3.11,<3.11.5", "python3.12": "3.12", "python3.13": "3.13"}
+PYTHONS = {"python3.11": ">=3.11,<3.11.5", "python3.12": "3.12", "python3.13": "3.13", "python3.14": "3.14"}
 #: The one of them with most faults of its own.
 OLDEST = "python3.11"
+#: The one of them that a Go module has, too.
+EMBEDDED = "python3.14"
 
 
 def select_tests(name: str) -> str:
@@ -27,20 +30,29 @@ def select_tests(name: str) -> str:
     if name == OLDEST:
         paths = ["unit", "plans", "conformance", "acceptance/test_backfill.py"]
     else:
-        rooms = ("spec", "plan", "protocol", "metrics", "transfer", "monkey_agent/supervisor", "monkey_agent/execution")
+        rooms = ["spec", "plan", "protocol", "metrics", "transfer", "processes", "monkey_stacks/engine"]
+        rooms += [f"monkey_agent/{room}" for room in ("supervisor", "execution", "facts")]
         paths = ["plans", *(f"unit/{room}" for room in rooms)]
     return " ".join(["-m 'not slow' --ignore-glob 'tests/unit/test_house*'", *(f"tests/{path}" for path in paths)])
 
 
 def find(name: str) -> str | None:
-    """Return where an interpreter is: on the PATH, of pyenv, or of uv's own; None where it is nowhere."""
+    """Return where an interpreter is: on the PATH, of pyenv, unpacked or of uv's own; None where it is nowhere."""
     done = run_uv("python", "find", "--system", "--no-python-downloads", PYTHONS[name])
     return done.stdout.strip() if done.returncode == 0 else None
 
 
 def install(name: str) -> str | None:
-    """Have uv fetch an interpreter, and return where it is. Raises CalledProcessError where that fails."""
-    _run("python", "install", "--no-bin", PYTHONS[name])
+    """Have uv fetch an interpreter, or else Go, and return where it is.
+
+    Raises OSError and CalledProcessError where that fails.
+    """
+    try:
+        _run("python", "install", "--no-bin", PYTHONS[name])
+    except subprocess.CalledProcessError:
+        if name != EMBEDDED:
+            raise
+        install_embedded()
     return find(name)
 
 
@@ -75,7 +87,8 @@ def run_uv(*words: str, cwd: Path = Path("/"), said: str = "") -> subprocess.Com
         subprocess.run([program.with_name("pip"), *locked], check=True)
     # pyenv has programs on the PATH that fail; its interpreters themselves lie elsewhere.
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv").glob("versions/*/bin")
-    path = os.pathsep.join([*map(str, pyenv), os.environ.get("PATH", os.defpath)])
+    unpacked = embedded_directory() / "bin"
+    path = os.pathsep.join([*map(str, pyenv), os.environ.get("PATH", os.defpath), str(unpacked)])
     # The machine trusts what stands between it and the index, where something does; uv's own list does not.
     ours = {"PATH": path, "UV_SYSTEM_CERTS": "1"}
     env = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"} | ours

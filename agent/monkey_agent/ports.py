@@ -102,6 +102,8 @@ class Attempt:
     user: str = ""
     #: The finished job that it runs once more, to be compared; "" for none.
     checks: str = ""
+    #: The newest entry of its sweep's log when it was claimed, of those that changed anything: a retry, perhaps.
+    ordered: int = 0
 
 
 class AttemptEnd(StrEnum):

@@ -1,7 +1,10 @@
-"""What a process keeps from the other programs of its user: its memory, and the variables that it began with."""
+# ruff: noqa: PTH112, PTH208
+# Paths are plain strings here: supervisors start without pathlib.
+"""What a process keeps from the other programs of its user: its memory, variables and descriptors."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 
@@ -33,6 +36,22 @@ def seal_memory() -> None:
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
         return
+
+
+def seal_descriptors() -> None:
+    """Let programs that we start inherit the standard streams alone (Linux).
+
+    Python hands on nothing else by itself. But ctypes has libffi, which before 3.5.2 opens a file that is handed on.
+    """
+    directory = "/proc/self/fd"
+    if not os.path.isdir(directory):
+        return
+    for name in os.listdir(directory):
+        try:
+            if int(name) > 2:
+                os.set_inheritable(int(name), False)
+        except OSError:
+            continue  # the listing's own
 
 
 def select_needed_variables(environment: Mapping[str, str]) -> dict[str, str]:

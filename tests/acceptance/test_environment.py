@@ -67,3 +67,38 @@ def test_a_busy_agent_of_another_environment_is_told_of_and_left_alone(shop: Sho
     told = "was started with other settings; the next one gets those of monkey.yaml: resources"
     assert f"local: warning: the agent at work {told}" in said.splitlines()
     assert shop.agents == [before] and shop.states("long") == {"running": 1}
+
+
+#: Three jobs, one after the other, in an environment whose setup counts its builds, and wants a file.
+SETUP = """\
+command: ["true"]
+parameters: {{i: [1, 2, 3]}}
+outputs: []
+environment:
+  setup: echo once >> {place}/builds; test -e {place}/cause-removed
+"""
+
+
+def test_a_retry_builds_an_environment_that_failed_at_once(shop: Shop) -> None:
+    # Failures are remembered for a minute, so that not each of 10,000 jobs tries.
+    patient(shop)
+    place = shop.root.parent
+    shop.spec(SETUP.format(place=place), name="sweep")
+
+    def count_builds() -> int:
+        return (place / "builds").read_text().count("once")
+
+    shop.run("apply", code=1)
+    assert shop.states("sweep") == {"failed": 3}
+    assert count_builds() == 1
+    (agent,) = shop.agents
+    shop.run("retry", "sweep")
+    shop.run("status", "-w", "sweep", code=1)
+    assert shop.states("sweep") == {"failed": 3}
+    assert count_builds() == 2, "one build for each order, however many jobs it opens"
+    (place / "cause-removed").touch()
+    shop.run("retry", "sweep")
+    shop.run("status", "-w", "sweep")
+    assert shop.states("sweep") == {"succeeded": 3}
+    assert count_builds() == 3
+    assert shop.agents == [agent], "it is the agent that remembered"

@@ -36,7 +36,9 @@ def test_a_link_reads_its_object_below_the_store_s_prefix(scheme: str, monkeypat
         account = f"account={services.AZURE_ACCOUNT}&" if scheme == "az" else ""
         url = f"{scheme}://{services.BUCKET}/some/prefix?{account}endpoint={endpoint}"
         link = asyncio.run(write_and_sign(url))
-        assert urllib.request.urlopen(link).read() == b"code"
+        with urllib.request.urlopen(link) as answer:
+            assert answer.read() == b"code"
         if scheme == "az":  # moto takes any signature
-            with pytest.raises(urllib.error.HTTPError):
+            with pytest.raises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(link.replace("a.tar.gz", "b.tar.gz"))
+            refused.value.close()

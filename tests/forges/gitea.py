@@ -143,7 +143,8 @@ class Gitea:
             with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as exc:
-            said = f"{exc.code} {exc.read()[:500]!r}"
+            with exc:
+                said = f"{exc.code} {exc.read()[:500]!r}"
             if exc.code in allow:
                 return said
             raise AssertionError(f"{method} {path}: {said}") from None

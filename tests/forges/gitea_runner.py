@@ -110,7 +110,9 @@ class GiteaRunner:
             with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as exc:
-            raise AssertionError(f"{method}: {exc.code} {exc.read()[:500]!r}") from None
+            with exc:
+                said = exc.read()[:500]
+            raise AssertionError(f"{method}: {exc.code} {said!r}") from None
 
     def _run(self, task: dict[str, Any]) -> list[Task]:
         context, number, started = task["context"], int(task["id"]), _now()

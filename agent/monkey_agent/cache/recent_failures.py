@@ -34,6 +34,10 @@ class RecentFailures:
         self._failed[name] = time.monotonic(), failed
         return copy_error(failed)
 
+    def forget(self) -> None:
+        """Forget them all."""
+        self._failed.clear()
+
 
 def copy_error(failed: Failed) -> Failed:
     """Return an error of one's own: one that is raised twice grows its traceback."""

@@ -33,7 +33,7 @@ class DatasetPool:
         self._store, self._cache = store, cache
         self._trees = cache.root / "datasets" / "trees"
         self._fetches: SingleFlight[None] = SingleFlight()
-        self._failures = RecentFailures(remembered)
+        self.failures = RecentFailures(remembered)
         #: Dataset to what of it the store lacked at the last try.
         self._lacking: dict[str, ObjectMissing] = {}
         self._looks: SingleFlight[bool] = SingleFlight()
@@ -83,7 +83,7 @@ class DatasetPool:
 
     async def _obtain(self, oid: str, tree: Path) -> None:
         if not await self._sent_since(oid):
-            self._failures.check(oid)
+            self.failures.check(oid)
         try:
             async with self._cache.making(tree):
                 # Another process may have done it while we waited.
@@ -94,9 +94,9 @@ class DatasetPool:
         except (JobFailed, CorruptObject) as exc:
             if isinstance(exc, ObjectMissing):
                 self._lacking[oid] = copy_error(exc)
-            raise self._failures.remember(oid, JobFailed(f"a dataset cannot be had: {exc.message}")) from exc
+            raise self.failures.remember(oid, JobFailed(f"a dataset cannot be had: {exc.message}")) from exc
         except OSError as exc:
-            raise self._failures.remember(
+            raise self.failures.remember(
                 oid, JobFailed(f"a dataset cannot be kept here: {explain_os_error(exc)}")
             ) from exc
         self._cache.trim_soon()

@@ -34,7 +34,7 @@ class EnvironmentPool:
         self._cache, self._env = cache, dict(env)
         self._directory = cache.root / "environments"
         self._flights: SingleFlight[None] = SingleFlight()
-        self._failures = RecentFailures(remembered)
+        self.failures = RecentFailures(remembered)
 
     async def use(
         self, wanted: Mapping[str, str], withheld: Set[str] = frozenset(), limit: float = BUILD_TIMEOUT_SECONDS
@@ -80,14 +80,14 @@ class EnvironmentPool:
 
     async def _obtain(self, name: str, wanted: Mapping[str, str], withheld: Set[str], limit: float) -> None:
         tried = f"{name} {limit}"  # more time is another try
-        self._failures.check(tried)
+        self.failures.check(tried)
         try:
             await self._build_once(self._directory / name, wanted, withheld, limit)
         except OSError as exc:
             failed = JobFailed(f"{self.failure}: {explain_os_error(exc)}")
-            raise self._failures.remember(tried, failed) from exc
+            raise self.failures.remember(tried, failed) from exc
         except JobFailed as exc:
-            raise self._failures.remember(tried, exc) from exc
+            raise self.failures.remember(tried, exc) from exc
         finally:
             self._cache.trim_soon()
 

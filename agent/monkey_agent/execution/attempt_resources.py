@@ -80,6 +80,8 @@ class JobNeeds:
         self._datasets, self._secrets, self._choice = DatasetPool(store, cache), secrets, images
         self.runtimes = RuntimeSearch(inherited, images.runtime, self._sweeper, errors=errors)
         self._faults = RuntimeFaults()
+        #: Sweep to the newest of its orders that an attempt here was claimed under.
+        self._orders: dict[str, int] = {}
 
     def find_lack(self, revision: Revision) -> str | None:
         """Return why no job of a revision can run here now; "" if one can, None while that is being found out."""
@@ -102,6 +104,7 @@ class JobNeeds:
         recipe = attempt.recipe
         if not (recipe.environment or recipe.datasets or attempt.settings.secrets or recipe.image):
             return None
+        self._forget_failures(attempt)
         hold = AttemptResources()
         try:
             if attempt.settings.secrets:
@@ -121,6 +124,15 @@ class JobNeeds:
             hold.close()
             raise
         return hold
+
+    def _forget_failures(self, attempt: Attempt) -> None:
+        """Forget all failures if the attempt's sweep has a newer order: its author may have removed their cause."""
+        before = self._orders.setdefault(attempt.sweep, attempt.ordered)
+        if attempt.ordered <= before:
+            return
+        self._orders[attempt.sweep] = attempt.ordered
+        for pool in (self._environments, self._inside, self._images, self._datasets):
+            pool.failures.forget()
 
     async def _hold_environment(self, hold: AttemptResources, attempt: Attempt) -> None:
         recipe, settings = attempt.recipe, attempt.settings

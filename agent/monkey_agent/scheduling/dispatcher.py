@@ -234,9 +234,8 @@ class Dispatcher(AttemptListener):
                     return None
                 held = await self._picker.claim(candidates, job, log)
                 if held:
-                    return ActiveAttempt(
-                        self._attempt(candidates, job, held), held, candidates.state.name, slot, permit=permit
-                    )
+                    attempt = self._attempt(candidates, job, held)
+                    return ActiveAttempt(attempt, held, candidates.state.name, slot, permit=permit)
             return None
         finally:
             if permit and not held:
@@ -297,4 +296,5 @@ class Dispatcher(AttemptListener):
             earlier=tuple(earlier),
             user=held.claim.user,
             checks=revision.checks.get(job, ""),
+            ordered=candidates.state.changed_at,
         )

@@ -21,6 +21,7 @@ if __name__ == "__main__":
     sys.path.append(sys.argv.pop(1))
 
 from monkey.processes.descendants import kill_all, wake_on_signals
+from monkey.processes.private_process import seal_descriptors
 from monkey.processes.process_tree import adopt_orphans
 
 #: Milliseconds between looks at the clock: a poll does not count the machine's sleep, the deadline does.
@@ -34,6 +35,7 @@ def run_engine_supervisor(pipe: int, clock: int, argv: list[str]) -> int:
     os.set_inheritable(pipe, False)
     os.set_blocking(pipe, False)
     adopt_orphans()
+    seal_descriptors()
     wake = wake_on_signals()
     try:
         pid = os.posix_spawn(argv[0], argv, os.environ, setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

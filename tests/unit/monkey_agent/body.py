@@ -60,16 +60,26 @@ class Body:
     async def start(self, command: str | list[str], job: str = "", k: int = 1, **more: Any) -> RunningAttempt:
         """Start an attempt; `more` goes to Recipe (code, outputs, environment, env), `settings` and `parameters`.
 
-        `after`: the one that it follows. `ours_since`: as `Attempt` has it.
+        `after`: the one that it follows. `ours_since`, `ordered`: as `Attempt` has them.
         """
         self.jobs += 1
         settings, parameters = SweepSettings(**more.pop("settings", {})), more.pop("parameters", {})
         withheld, after = more.pop("withheld", frozenset()), more.pop("after", None)
-        since = more.pop("ours_since", k)
+        since, ordered = more.pop("ours_since", k), more.pop("ordered", 0)
         code = more.pop("code", None) or await self.code({})
         recipe = Recipe(command, code, **more)
         attempt = Attempt(
-            job or f"{self.jobs:016x}", k, "sweep", recipe, settings, parameters, k, since, withheld, AGENT
+            job or f"{self.jobs:016x}",
+            k,
+            "sweep",
+            recipe,
+            settings,
+            parameters,
+            k,
+            since,
+            withheld,
+            AGENT,
+            ordered=ordered,
         )
         running = await self.runner.start(attempt, lambda: turn(after))
         assert running is not None

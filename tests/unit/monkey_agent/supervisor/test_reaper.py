@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -35,6 +36,16 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ne
 def held(pid: int) -> list[str]:
     """Return what a process holds open beside the standard streams."""
     return [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir() if int(fd.name) > 2]
+
+
+def inheritable(pid: int) -> set[str]:
+    """Return the descriptors of a process that a program which it starts has as well."""
+    found = set()
+    for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
+        flags = re.search(r"^flags:\s*(\d+)", entry.read_text(), re.MULTILINE)
+        if not int(flags[1], 8) & os.O_CLOEXEC:
+            found.add(entry.name)
+    return found
 
 
 def test_agent_and_supervisor_killed_together_leave_nothing(victim: Callable[..., int], tmp_path: Path) -> None:
@@ -109,5 +120,15 @@ def test_the_guard_holds_nothing_and_heeds_no_polite_signal(body: Body, run: Run
         assert (await body.run(["sh", "-c", "kill -TERM $$; sleep 1000"])).reason == "killed by SIGTERM"
         await body.runner.close()
         assert not alive(guard)
+
+    run(scenario())
+
+
+def test_a_supervisor_hands_none_of_its_descriptors_on(body: Body, run: Run) -> None:
+    # ctypes of many Pythons opens a file that programs inherit: libffi before 3.5.2 asks for no other.
+    async def scenario() -> None:
+        await body.run("true")
+        handed = inheritable(supervisor_of(body.state))
+        assert handed == {"0", "1", "2"}
 
     run(scenario())

@@ -106,3 +106,11 @@ def test_a_program_that_is_not_there_is_said_so() -> None:
     os.close(reading)
     os.close(writing)
     assert (done.returncode, done.stderr) == (127, "/no/such/program: No such file or directory\n")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_a_program_holds_nothing_but_its_streams() -> None:
+    # As of jobs: libffi before 3.5.2 opens a file that programs inherit.
+    # The listing itself is descriptor 3 where that is free.
+    listing = "import os; raise SystemExit(max(map(int, os.listdir('/proc/self/fd'))))"
+    assert Leash(listing).wait() == 3

@@ -120,8 +120,9 @@ def test_what_pulumi_would_send_in_parts_is_refused() -> None:
         endpoint = parse_qs(urlsplit(bridge.url).query)["endpoint"][0]
         for query, body in (("?partNumber=1&uploadId=x", b"part"), ("", b"x" * (LARGEST + 1))):
             request = urllib.request.Request(f"{endpoint}/{bridge.bucket}/key{query}", body, method="PUT")
-            with pytest.raises(urllib.error.HTTPError, match="400"):
+            with pytest.raises(urllib.error.HTTPError, match="400") as refused:
                 urllib.request.urlopen(request)
+            refused.value.close()
 
     served(StateBucket(MemoryStore(), PREFIX, dry=False), ask)
 
