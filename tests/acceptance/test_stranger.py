@@ -145,7 +145,8 @@ def test_plan_starts_git_alone_and_always_with_its_flags(
     assert done.returncode == 0, done.stderr
     _, *started = [re.findall(r'"([^"]*)"', words) for words in EXEC.findall(trace.read_text())]
     assert all(Path(words[0]).name == "git" for words in started), started
-    assert len(started) == 5, "the state, the remote, the files, the submodules, and the files of one"
+    what = "whether the store is tracked, the state, the remote, the files, the submodules, and the files of one"
+    assert len(started) == 6, what
     assert all(words[1 : 1 + len(FLAGS)] == FLAGS for words in started), started
     assert not pwned.exists()
 

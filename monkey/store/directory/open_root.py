@@ -43,7 +43,7 @@ class OpenRoot:
         os.close(self.fd)
 
     def forget(self) -> None:
-        """Look for directories anew from here on: one that was reached may be gone, and made again."""
+        """Look for the next directory from the root: one that was reached may be gone, and made again."""
         if self._reached != self.fd:
             os.close(self._reached)
         self._directory = ""

@@ -15,8 +15,8 @@ from monkey_stacks.boot.remote.terminate import end_machine
 
 #: Seconds between looks.
 _POLL = 2.0
-#: The clock of this boot, which counts sleep. Machines have Linux; other systems lack the name.
-_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+#: Linux's CLOCK_BOOTTIME, which counts sleep, by its number: Python has no name for it on other systems.
+_CLOCK = 7
 #: Gone with the next boot.
 BEGAN = Path("/run/monkey-watch-began")
 
