@@ -67,11 +67,8 @@ def hold_below(root: str | os.PathLike[str], path: str, *, make: bool = False) -
     try:
         for part in filter(None, path.split("/")):
             where = f"{where}/{part}"
-            if make:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, stat.S_IRWXU, dir_fd=fd)
             try:
-                inner = open_entry(part, fd)
+                inner = _open_made(part, fd) if make else open_entry(part, fd)
             except OSError as exc:
                 exc.filename = where
                 raise
@@ -80,6 +77,15 @@ def hold_below(root: str | os.PathLike[str], path: str, *, make: bool = False) -
         yield fd
     finally:
         os.close(fd)
+
+
+def _open_made(name: str, at: int) -> int:
+    try:
+        return open_entry(name, at)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, stat.S_IRWXU, dir_fd=at)
+    return open_entry(name, at)
 
 
 def make_private_directory(path: str | os.PathLike[str]) -> None:

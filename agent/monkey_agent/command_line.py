@@ -75,8 +75,6 @@ async def run_life(asked: argparse.Namespace) -> int | None:
         loop.add_signal_handler(number, exit_now, TAKEN_BACK)  # until there is an agent, which then leaves
     store = await open_late_store(asked.store, PATIENCE_SECONDS + asked.idle_timeout, _say)
     try:
-        with contextlib.suppress(StoreError):  # a store that is full or read-only is reported by what is written next
-            await store.remove_stale()
         return await _live(asked, store)
     finally:
         await store.close()
@@ -164,6 +162,7 @@ def _chores(
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """Yield what is done beside the protocol."""
     yield draining.drain_on_request(agent, directory)
+    yield _tidy_store(agent.store)
     yield runner.sampler.run()
     if asked.cloud:
         from monkey_agent.lifecycle import cloud_notices  # an HTTP client, which nobody else needs: 12 ms
@@ -171,6 +170,12 @@ def _chores(
         yield leave_unmounted(agent, mounts)
         yield cloud_notices.record_heartbeats(agent, directory)
         yield cloud_notices.leave_on_notice(agent, asked.cloud, directory, runner.limit_grace)
+
+
+async def _tidy_store(store: Store) -> None:
+    """Remove what dead writers left in the store; a store that refuses is reported by what is written next."""
+    with contextlib.suppress(MonkeyError):
+        await store.remove_stale()
 
 
 def _tell_more(agent: AgentDaemon, runner: LocalRunner, slots: int) -> None:

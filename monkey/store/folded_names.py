@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 import unicodedata
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from monkey.errors import OneName
-from monkey.removal import remove_tree
+from monkey.removal import remove_file, remove_tree
+from monkey.untrusted_files import hold_below
 
 
 def fold_name(name: str) -> str:
@@ -46,12 +47,30 @@ def check_names(paths: Iterable[str], directory: str) -> None:
     pairs = dict.fromkeys(find_twins(paths))
     if not pairs:
         return
-    aside = Path(directory, f".{secrets.token_hex(8)}.names")
-    aside.mkdir()
+    aside = f".{secrets.token_hex(8)}.names"
+    with hold_below(directory, "") as root:
+        os.mkdir(aside, stat.S_IRWXU, dir_fd=root)
+        try:
+            with hold_below(directory, aside) as empty:
+                for one, other in pairs:
+                    if _is_one(_last(one), _last(other), empty):
+                        raise OneName(one, other, directory)
+        finally:
+            remove_tree(aside, root)
+
+
+def _is_one(name: str, other: str, empty: int) -> bool:
+    """Tell whether a file `name` in this empty directory is found as `other`; the directory is empty again then."""
+    os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=empty))
     try:
-        for one, other in pairs:
-            (aside / Path(one).name).touch()
-            if os.path.lexists(aside / Path(other).name):
-                raise OneName(one, other, directory)
+        os.stat(other, dir_fd=empty, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    else:
+        return True
     finally:
-        remove_tree(aside)
+        remove_file(name, empty)
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]

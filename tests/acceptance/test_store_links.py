@@ -187,3 +187,25 @@ def test_a_repository_brings_no_store(
             said = done.stdout + done.stderr
             assert f"git tracks '{real}/" in said, said
             assert f"git rm -r --cached {real}" in said, said
+
+
+def test_a_submodule_brings_no_store(
+    lived_in: Shop, store: Path, tmp_path: Path, make_shop: Callable[..., Shop]
+) -> None:
+    inner = tmp_path / "inner"
+    shutil.copytree(store, inner / "s")
+    origin = tmp_path / "origin"
+    shutil.copytree(lived_in.root / "specs", origin / "specs")
+    (origin / "monkey.yaml").write_text("project: shop\nstore: sub/s\n")
+    allowed = ["-c", "protocol.file.allow=always"]
+    with clone_of(inner, tmp_path / "unused"):
+        subprocess.run(["git", "init", "-q", str(origin)], check=True)
+        words = ["git", "-C", str(origin), *allowed, "submodule", "--quiet", "add", str(inner), "sub"]
+        subprocess.run(words, check=True)
+    reader = make_shop("reader")
+    shutil.rmtree(reader.root)
+    with clone_of(origin, tmp_path / "plain"):
+        words = ["git", *allowed, "clone", "-q", "--recurse-submodules", str(origin), str(reader.root)]
+        subprocess.run(words, check=True)
+    done = reader.run("status", code=1)
+    assert "git tracks 'sub/s/" in done.stdout + done.stderr

@@ -29,11 +29,14 @@ _SETTING = "--state or XDG_STATE_HOME"
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
-def explain_directory_failure(directory: Path, verb: str, exc: OSError) -> FleetError:
-    """Return the error for an agent's directory that cannot be used; `verb`: "used", "written"."""
+def explain_directory_failure(directory: Path, verb: str, exc: OSError, setting: str = _SETTING) -> FleetError:
+    """Return the error for an agent's directory that cannot be used; `verb`: "used", "written".
+
+    `setting`: what names another place for it.
+    """
     kind = FleetError if exc.errno in _PASSING else MachineUnfit
     told = f"the agent's directory {directory} cannot be {verb}: {exc.strerror}"
-    return kind(told, hint=f"{_SETTING} names another place for it")
+    return kind(told, hint=f"{setting} names another place for it")
 
 
 def refuse_links(root: Path, paths: Iterable[str], setting: str) -> None:
@@ -45,6 +48,8 @@ def refuse_links(root: Path, paths: Iterable[str], setting: str) -> None:
             f"expected a directory at {exc.filename}, found a link or a file: an agent removes what it finds there",
             hint=f"remove it; {setting} moves all of {root} to another disk",
         ) from exc
+    except OSError as exc:
+        raise explain_directory_failure(Path(exc.filename or root), "used", exc, setting) from exc
 
 
 class StateDirectory:

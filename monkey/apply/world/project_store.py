@@ -53,7 +53,7 @@ def refuse_tracked_store(url: str, root: Path) -> None:
         return
     below = os.path.relpath(place, top)
     try:
-        tracked = ask_git(top, "ls-files", "-z", "--", f":(literal){below}").split("\0")[0]
+        tracked = ask_git(top, "ls-files", "-z", "--recurse-submodules", "--", f":(literal){below}").split("\0")[0]
     except PlanError:  # git is missing, or refuses the checkout of another user: no clone, and told where git is needed
         return
     if tracked:

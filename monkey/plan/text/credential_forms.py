@@ -27,14 +27,19 @@ _FORMS = (
         "a private key",
         b"PRIVATE KEY",
         rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:\s|\\+[nr])+"
-        rb"(?:[A-Za-z-]+: [^\n\\]*(?:\s|\\+[nr])+)*[A-Za-z0-9+/=]{40}(?:[A-Za-z0-9+/=]|\s|\\+[nr])*",
+        # A header ends with its line: after any blank, a line of many headers could be read in 2^n ways.
+        rb"(?:[A-Za-z-]+: [^\n\\]*(?:\n|\\+[nr])(?:\s|\\+[nr])*)*[A-Za-z0-9+/=]{40}(?:[A-Za-z0-9+/=]|\s|\\+[nr])*",
     ),
     *(
         _Form("an AWS key id", begin, rb"%b[A-Z2-7]{16}(?<!EXAMPLE)(?![A-Za-z0-9])" % begin)
         for begin in (b"AKIA", b"ASIA", b"ABIA", b"ACCA")
     ),
     _Form("a refresh token", b"refresh_token", rb'"refresh_token"\s*:\s*"[\w/.+=-]{40,}"'),
-    _Form("a Google credential", b"external_account", rb'"type"\s*:\s*"external_account"(?=[^}]*"credential_source")'),
+    _Form(
+        "a Google credential",
+        b"external_account",
+        rb'"type"\s*:\s*"external_account"(?=[^}]{0,4000}"credential_source")',
+    ),
     _Form("a Google API key", b"AIza", rb"AIza[\w-]{35}(?![\w-])"),
     _Form("a Google token", b"ya29.", rb"ya29\.[\w-]{20,}"),
     _Form("a Google client secret", b"GOCSPX-", rb"GOCSPX-[\w-]{28}"),
@@ -53,13 +58,13 @@ _FORMS = (
     _Form("a Slack webhook", b"hooks.slack", rb"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{30,}"),
     _Form("an npm token", b"npm_", rb"npm_[A-Za-z0-9]{36}(?!\w)"),
     _Form("a PyPI token", b"pypi-AgE", rb"pypi-AgE[\w-]{50,}"),
-    _Form("an OpenAI key", b"T3BlbkFJ", rb"sk-[\w-]{20,}T3BlbkFJ[\w-]{20,}"),
+    _Form("an OpenAI key", b"T3BlbkFJ", rb"sk-[\w-]{20,200}?T3BlbkFJ[\w-]{20,}"),
     _Form("an Anthropic key", b"sk-ant-", rb"sk-ant-[a-z0-9]+-[\w-]{80,}"),
     _Form("a Databricks token", b"dapi", rb"dapi[0-9a-f]{32}(?:-\d)?(?!\w)"),
     _Form("a Pulumi token", b"pul-", rb"pul-[0-9a-f]{40}(?!\w)"),
     _Form("an Azure account key", b"AccountKey=", rb"AccountKey=[A-Za-z0-9+/]{86}=="),
     _Form("an Azure client secret", b"Q~", rb"[\w~.]{3}\dQ~[\w~.-]{31,34}"),
-    _Form("a web token", b"eyJ", rb"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"),
+    _Form("a web token", b"eyJ", rb"eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]*"),
 )
 #: What is hidden of a form: not the words around, the quotes of JSON and its `\n`.
 _HIDDEN = re.compile(rb"(?<!\\)[\w/.+=~-]{16,}")

@@ -55,7 +55,7 @@ def cut_parts(parts: Sequence[str], more: str, last: str = "") -> str:
 
 def replace_hidden(text: str) -> str:
     """Return the text with a sign in place of each character that is not seen, and stars in place of credentials."""
-    return mask_credentials(_HIDDEN.sub("\ufffd", text.replace("\t", " ")))
+    return _HIDDEN.sub("\ufffd", mask_credentials(text).replace("\t", " "))
 
 
 def _longest_run(text: str) -> int:

@@ -162,7 +162,8 @@ class BulkWrite:
         def done(part: int, number: int) -> None:
             if number:
                 for name in parts[part]:
-                    inside.reach(f"{files}/{name}/.")  # a link is named
+                    with contextlib.suppress(FileNotFoundError):
+                        inside.reach(f"{files}/{name}/.")  # a link is named
                 raise self._place.translate(OSError(number, os.strerror(number)))
 
         self._crew.work(len(parts), lambda at: ("name", parts[at], aside, target), done)

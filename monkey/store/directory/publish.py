@@ -61,7 +61,9 @@ def publish_aside(
     """
     try:
         return _publish(inside, temp, key, replace)
-    except FileNotFoundError:
+    except OSError as exc:
+        if exc.errno not in (errno.ENOENT, errno.ESTALE):
+            raise
         inside.forget()
         if replace and written is not None and _renamed(inside, key, written):
             return True

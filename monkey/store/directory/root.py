@@ -3,8 +3,8 @@
 """The root directory of a store: whether it is still there, and what its errors mean.
 
 A root can vanish at any moment (renamed, unmounted, an empty mount point in its place) and come back. No descriptor is
-held between operations, or it could not be unmounted. Each operation opens the root for itself (`open_root.py`). Those that
-write see `format` there first, with the store's id: nothing is ever created in the wrong place.
+held between operations, or it could not be unmounted. Each operation opens the root for itself (`open_root.py`). One
+that writes sees `format` there first, with the store's id: nothing is ever created in the wrong place.
 """
 
 from __future__ import annotations

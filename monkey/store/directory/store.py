@@ -88,10 +88,12 @@ class DirectoryStore(Store):
                 fd = write_aside(inside, temp, data)
                 left = True
                 try:
-                    if replace:
-                        stamp_file(fd)
-                    written = os.fstat(fd)
-                    os.close(fd)  # NFS sends the bytes, and says whether they fit, no later than now
+                    try:
+                        if replace:
+                            stamp_file(fd)
+                        written = os.fstat(fd)
+                    finally:
+                        os.close(fd)  # NFS sends the bytes, and says whether they fit, no later than now
                     published = publish_aside(inside, temp, key, replace=replace, written=written)
                     left = not replace
                 finally:
@@ -193,13 +195,14 @@ class DirectoryStore(Store):
         aside = f"{path.parent}/.{path.name[:100]}.{secrets.token_hex(6)}.part"
         check_key(key)
         try:
-            source = FileIO(self._open(key))  # closed by the thread, which may outlive us
+            fd = self._open(key)
         except OSError as exc:
             raise self._no(exc, key) from exc
-        found = os.fstat(source.fileno())
+        found = os.fstat(fd)
         if stat.S_ISDIR(found.st_mode):
-            source.close()
+            os.close(fd)
             raise KeyMissing(key)
+        source = FileIO(fd)  # closed by the thread, which may outlive us
         try:
             await _hop(found.st_size, lambda: _copy_out(source, aside), lambda: _drop(aside))
         except OSError as exc:

@@ -53,3 +53,9 @@ def test_a_store_that_tells_names_apart_gets_each_output_under_its_own_name(run:
         assert await store.list("") == []
 
     run(scenario())
+
+
+def test_names_of_different_directories_are_never_one(tmp_path: Path) -> None:
+    check_names(["x/A", "x/a", "y/a", "y/A"], str(tmp_path))
+    check_names(["y/aB", "y/ab", "z/AB", "z/aB"], str(tmp_path))
+    assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from monkey.forge.secret_text import mask_secrets
 from monkey.plan.explain import explain_recipe_changes
 from monkey.plan.text.credential_forms import MASK, find_credential, mask_credentials
 from monkey.plan.text.describe import format_value
-from monkey.plan.text.inert_markdown import format_inline_code
+from monkey.plan.text.inert_markdown import format_inline_code, replace_hidden
 from monkey.results.differences.value_change import mask_value
 from monkey.spec.job.recipe import Recipe
 from monkey.web.safe_json import encode_shown_json
@@ -110,3 +110,18 @@ def test_json_stays_json(kind: str, text: str) -> None:
 def test_text_that_speaks_of_credentials_is_code(text: str) -> None:
     assert find_credential(text.encode(errors="replace")) is None
     assert mask_credentials(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-----BEGIN PRIVATE KEY-----\n" + "A:  " * 2000, "-eyJ" * 4000, "-sk-" * 4000 + "T3BlbkFJ"],
+    ids=["headers", "web tokens", "OpenAI keys"],
+)
+def test_a_text_made_to_be_searched_for_ever_is_searched_to_its_end(text: str) -> None:
+    """The first took twice as long for each header: it would never end."""
+    assert mask_credentials(text) == text
+
+
+def test_a_private_key_with_the_line_ends_of_windows_is_not_posted() -> None:
+    key = "\r\n".join(["-----BEGIN PRIVATE KEY-----", *["M" + "q" * 63] * 3, "-----END PRIVATE KEY-----"])
+    assert "qqqq" not in replace_hidden(key)

@@ -262,3 +262,12 @@ def test_directories_that_somebody_nested_too_deep_hinder_no_listing(store: Stor
     keys = [item.key for item in run(store.list("jobs/"))]
     assert len(keys) == 2 and keys[0] == "jobs/a/1"
     assert remove_tree(str(root / "jobs" / "b"))
+
+
+def test_a_directory_in_place_of_an_object_costs_no_descriptor(store: Store, run: Run, tmp_path: Path) -> None:
+    run(store.put("a/b", b"x"))
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    for _ in range(3):
+        with pytest.raises(KeyMissing):
+            run(store.get_file("a", tmp_path / "file"))
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
