@@ -139,6 +139,7 @@ def _ask(url: str, admin: str, path: str, body: Mapping[str, Any] | None = None)
         with _OPENER.open(request, timeout=PATIENCE) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as exc:
+        exc.close()
         hint = "; it was set up with another password: is there a volume of an earlier .env?" if exc.code == 401 else ""
         raise StackError(f"InfluxDB refused {path}: {exc.code}{hint}") from exc
     except OSError as exc:

@@ -33,8 +33,13 @@ class ReadRepo(Repo):  # type: ignore[misc]  # DVC has no types
         # Without a repository, DVC reads the settings of the user and of the machine alone.
         own = site_cache_dir(Config().get("core", {}).get("site_cache_dir"))
         state = own if self._btime is not None else self.tmp_dir
-        # Git is asked by us alone, with our flags.
-        super().__init__(str(root), config={"core": {"site_cache_dir": state, "no_scm": True}})
+        try:
+            # Git is asked by us alone, with our flags.
+            super().__init__(str(root), config={"core": {"site_cache_dir": state, "no_scm": True}})
+        except BaseException:
+            if "state" in vars(self):
+                self.state.close()  # its database of hashes, which DVC opens before it looks at caches
+            raise
 
     @property
     def tmp_dir(self) -> str:

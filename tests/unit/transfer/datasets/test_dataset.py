@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -236,3 +237,4 @@ def test_a_cache_that_dvc_has_no_plugin_for_is_said(tmp_path: Path) -> None:
     (root.parent / ".dvc/config").write_text('[core]\nno_scm = true\n[cache]\nlocal = r\n[remote "r"]\nurl = oss://b\n')
     with pytest.raises(DatasetError, match=r"DVC says of .*oss is supported, but requires 'dvc-oss'"):
         hash_dataset(root, tmp_path / "state")
+    gc.collect()  # from 3.13 on, a database that was not closed is told here
