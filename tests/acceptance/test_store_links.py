@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -117,6 +118,28 @@ def test_what_lies_behind_a_link_in_a_store_stays_whatever_verb_runs(
     shop.kill_all()
     for victim in victims:
         victim.check()
+
+
+def test_a_doctor_names_what_monkey_did_not_put_into_a_store(lived_in: Shop, store: Path, tmp_path: Path) -> None:
+    assert "All is well." in lived_in.run("doctor").stdout
+    job = lived_in.json("list", "jobs", "sweep")[0]["job"]
+    victim = Precious(tmp_path / "victim", AGE)
+    old = store / "tmp" / "dead.1"
+    old.write_bytes(b"x")
+    os.utime(old, (0, 0))
+    links = ("projects/shop/agents/local", "projects/shop/facts", f"projects/shop/jobs/{job}/checkpoints", "code")
+    for place in links:
+        put_link(store / place, victim.root)
+    os.mkfifo(store / "projects/shop/jobs" / job / "00000009")
+    with (store / "projects/shop/bell").open("wb") as file:
+        file.truncate(1 << 40)
+    said = lived_in.run("doctor", code=1).stdout
+    for place in links:
+        assert f"'{place}' in the store is a link to '{victim.root}'" in said, said
+    assert f"'projects/shop/jobs/{job}/00000009' in the store is no file" in said
+    assert "projects/shop/bell: it is too large to be read" in said
+    assert old.exists()
+    victim.check()
 
 
 def test_a_job_whose_checkpoints_are_behind_a_link_loses_nothing_there(shop: Shop, store: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from monkey.apply.inspect.departed_machines import (
     read_exporter_states,
 )
 from monkey.apply.inspect.image_runtimes import check_runtimes
+from monkey.apply.inspect.misplaced_objects import list_misplaced
 from monkey.apply.trust.endpoints import (
     TRUST_VARIABLE,
     Endpoint,
@@ -39,6 +40,7 @@ from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot, Swee
 from monkey.signing.entry_signers import load_user_signers
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.store.directory.network_mount import describe_store_mount
+from monkey.store.directory.store import DirectoryStore
 from monkey.store.probe import probe_store
 
 if TYPE_CHECKING:
@@ -83,6 +85,10 @@ async def check_project(project: Project) -> AsyncIterator[DoctorCheck]:
             yield await _store(world)
             for place in find_folding_places(project):
                 yield DoctorCheck("names", f"{place} takes names that differ in case, or Unicode form, for one")
+            if isinstance(world.store, DirectoryStore):
+                for text in await list_misplaced(world.store, world.keys):
+                    hint = "monkey did not put it there, and reads nothing of it: find out who did, and remove it"
+                    yield DoctorCheck("store", text, hint, wrong=True)
             if world.store is not None:
                 snapshot = await world.reader().read()
             for check in await _clouds(world.fleets, specs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from monkey.errors import PlanError
 from monkey.plan.change import Plan
 from monkey.plan.digest import compute_plan_digest
 
@@ -16,5 +17,9 @@ def set_plan_outputs(plan: Plan) -> None:
     """Set the step's output `digest`, for `apply --expect`; it is hexadecimal digits alone."""
     path = os.environ.get(_OUTPUT_VARIABLE)
     if path and plan.observed:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(f"digest={compute_plan_digest(plan)}\n")
+        try:
+            with Path(path).open("a", encoding="utf-8") as file:
+                file.write(f"digest={compute_plan_digest(plan)}\n")
+        except OSError as exc:
+            what = f"the step's output could not be set: {_OUTPUT_VARIABLE} names {path} ({exc.strerror})"
+            raise PlanError(what, hint=f"run in a step of CI, or unset {_OUTPUT_VARIABLE}") from exc
