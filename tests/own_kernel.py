@@ -33,7 +33,7 @@ ExecStart=/usr/bin/systemctl poweroff -ff
 """
 _START = """
 mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/root" || exit 1
-for place in "$3" "$4"; do mkdir -p "$2/root$place"; mount --bind "$place" "$2/root$place" || exit 1; done
+for place in "$3" "$4"; do mkdir -p "$2/root$place"; mount -o bind,ro "$place" "$2/root$place" || exit 1; done
 chmod 755 "$2/root/root"
 exec linux.uml mem=512M uml_dir=$2/tmp/ root=/dev/root rootfstype=hostfs rootflags="$2/root" rw quiet \
     con0=null,fd:1 con=null systemd.unified_cgroup_hierarchy=1 init=/lib/systemd/systemd
