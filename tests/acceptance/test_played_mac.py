@@ -125,8 +125,11 @@ def test_after_kills_of_agent_and_supervisor_nothing_runs_twice_at_once(shop: Ma
     shop.spec(jobs=6, seconds=0.2)
     shop.ledger.hold()
     shop.run("apply", "--detach")
+    before = 0
     for victims in (["monkey_agent.command_line"], ["supervisor.py"], ["monkey_agent"]):
-        until(lambda: len(shop.jobs) >= min(2, SLOTS), "jobs run")
+        # Each has written to the ledger, too: what comes there later is another's.
+        wanted = before + min(2, SLOTS)
+        until(lambda wanted=wanted: len(shop.jobs) >= min(2, SLOTS) and shop.ledger.executions >= wanted, "jobs run")
         first, before = shop.jobs, shop.ledger.executions
         shop.kill(shop.processes(*victims))
         shop.run("apply", "--detach")
