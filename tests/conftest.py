@@ -172,6 +172,16 @@ def _apart() -> Iterator[None]:
         shutil.rmtree(apart, ignore_errors=True)
 
 
+@pytest.fixture(autouse=True)
+def _same_directory() -> Iterator[None]:
+    """Fail a test that leaves the process in another directory: a later one would not find its files."""
+    here = Path.cwd()
+    yield
+    there = Path.cwd()
+    os.chdir(here)
+    assert there == here
+
+
 def _end_leftovers(mark: bytes) -> None:
     """End the agents that a test detached and that have not yet found themselves idle: their directories go now."""
     for environ in Path("/proc").glob("[0-9]*/environ"):

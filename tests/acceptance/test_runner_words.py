@@ -29,6 +29,7 @@ PRINTED = [
     "Digest: ffffffffffffffff",
 ]
 FORGED = "f" * 16
+ACTION = Path(__file__).parents[2] / "action.yml"
 RUNNERS = {"github": {"GITHUB_ACTIONS": "true"}, "gitea": {"GITEA_ACTIONS": "true"}, "gitlab": {"GITLAB_CI": "true"}}
 
 
@@ -136,7 +137,7 @@ jobs:
 @pytest.mark.needs("act")
 def test_act_takes_no_word_of_a_job_for_a_command(forged: Shop, tmp_path: Path, require: Callable[[str], str]) -> None:
     require("act")
-    action: dict[str, Any] = document.parse_document(Path("action.yml").read_text(), "action.yml").data
+    action: dict[str, Any] = document.parse_document(ACTION.read_text(), "action.yml").data
     script = json.dumps(action["runs"]["steps"][1]["run"])
     source = tmp_path / "source"
     source.mkdir()

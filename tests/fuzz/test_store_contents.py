@@ -71,6 +71,7 @@ def test_what_people_look_at_is_told_in_words(
 ) -> None:
     root, until = tmp_path / "a" / "b" / "project", time.monotonic() + SECONDS
     (root / "specs").mkdir(parents=True)
+    monkeypatch.chdir(root)
     (root / "specs" / "a.yaml").write_text(SPEC)
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
@@ -90,7 +91,7 @@ def test_what_people_look_at_is_told_in_words(
         job = job_id(rng.randrange(9))
         for verb in rng.sample(verbs, 4):
             fill(state, {**objects, "format": form})
-            code = run_guarded(["-C", str(root), *verb.replace("JOB", job).split()])
+            code = run_guarded(verb.replace("JOB", job).split())
             out, err = capfd.readouterr()
             told = err if "--json" in verb or "--csv" in verb else out + err
             if "this is a bug" in err or code not in (0, 1, 2) or CONTROL.search(told):
