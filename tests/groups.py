@@ -1,6 +1,6 @@
 """Groups of tests that run in one process, one after another: xdist gives each group to one of its processes.
 
-Clusters start for the first test that needs them; and an engine of containers is reset by tests, for all who use it.
+Clusters and machines start for the first test that needs them; an engine of containers is reset by tests, for all.
 xdist's own marks for groups change the names of tests, which pytest 9.2 does not heed any more.
 """
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "slurm": (r"tests/slurm/|tests/acceptance/test_(slurm_|shared_pilots|all_providers)", {"slurm"}),
     "kubernetes": (r"tests/acceptance/test_kubernetes_", {"kubernetes"}),
+    "folding": (r"tests/folding/", {"folding-disk"}),
     "containers": (r"tests/acceptance/test_image", {"docker", "podman"}),
 }
 

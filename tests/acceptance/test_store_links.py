@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from monkey.cli.help import VERBS
-from tests.acceptance.shop import Shop, until
+from tests.acceptance.shop import PROMPT, Shop, until
 from tests.precious import Precious
 
 pytestmark = pytest.mark.slow
@@ -32,18 +32,22 @@ PLACES = (
 )
 #: Each verb with arguments that make it look at the store, and write there if it can.
 CALLS = """
-init --no-input; validate; schema; plan; apply --yes --detach; run --detach -- true; sync --once; push; status
-list jobs sweep; info JOB; history sweep; diff JOB sweep; logs JOB; results sweep; compare sweep other; metrics sweep
+init; validate; schema; plan; apply --yes --detach; run --detach -- true; sync --once REMOTE; push; status
+list jobs sweep; info JOB; history sweep; diff sweep sweep; logs JOB; results sweep; compare sweep sweep; metrics sweep
 plot sweep; web --no-browser; report sweep; fetch sweep -o fetched; notify; verify sweep; rerun --check --detach JOB
-cancel other; pause sweep; resume sweep; retry sweep; extend sweep 6h; rollback sweep; destroy --yes; doctor; trust
+cancel other; pause sweep; resume sweep; retry sweep; extend sweep 6h; rollback other; destroy --yes; doctor; trust
 backfill sweep; audit; completion bash; apply --yes
 agent --store STORE --project shop --fleet local --idle-timeout 0
 """
 #: Verbs that serve until they are stopped.
 SERVING = ("web",)
+#: Verbs that refuse to work without a server that is not here, and what they say.
+REFUSING = {"notify": "expected a project with a forge", "backfill": "names no InfluxDB"}
 #: Fails the first time, and saves something each time.
 JOB = """\
 import os, sys, pathlib
+import monkey
+monkey.log("loss", 0.5, step=1)
 mark = pathlib.Path(sys.argv[1], sys.argv[2])
 pathlib.Path(os.environ["MONKEY_CHECKPOINT_DIR"], "thesis.tex").write_text("a checkpoint")
 pathlib.Path("thesis.tex").write_text("an output")
@@ -53,9 +57,12 @@ raise SystemExit(first)
 """
 
 
-def list_calls() -> list[list[str]]:
-    """Return each verb with its arguments."""
-    return [words.split() for line in CALLS.strip().splitlines() for words in line.split("; ")]
+def list_calls(**values: object) -> list[list[str]]:
+    """Return each verb with its arguments; `values`: what stands in them for a name in capitals."""
+    filled = CALLS
+    for name, value in values.items():
+        filled = filled.replace(name, str(value))
+    return [words.split() for line in filled.strip().splitlines() for words in line.split("; ")]
 
 
 def test_every_verb_is_called() -> None:
@@ -70,11 +77,30 @@ def lived_in(shop: Shop, tmp_path: Path) -> Shop:
     (shop.root / "save.py").write_text(JOB)
     shop.hurry()
     words = f"command: [python3, save.py, '{tmp_path}/marks', '{{i}}']\ndatasets: {{data: data.csv}}\nmax_retries: 1\n"
-    shop.spec(f"{words}outputs: [thesis.tex]\n", jobs=3)
-    shop.spec("command: ['true']\nparameters: {}\noutputs: []\n", name="other")
-    shop.run("apply", "--yes")
+    shop.spec(f"{words}outputs: [thesis.tex]\nmetric: {{name: loss, goal: minimize}}\n", jobs=3)
+    for seconds in (1, 2):
+        shop.spec(f"command: ['true']\nparameters: {{}}\noutputs: []\ntimeout: {seconds}m\n", name="other")
+        shop.run("apply", "--yes")
     until(lambda: not shop.agents, "the agent leaves")
     return shop
+
+
+@pytest.fixture
+def remote(lived_in: Shop, store: Path, tmp_path: Path) -> Path:
+    """Return a repository whose commits go into the same store."""
+    remote = tmp_path / "remote"
+    with (lived_in.root / "monkey.yaml").open("a") as settings:
+        settings.write(f"store: {store}\n")
+    shutil.copytree(lived_in.root, remote, ignore=shutil.ignore_patterns(".monkey"))
+    commit_all(remote)
+    return remote
+
+
+def commit_all(root: Path) -> None:
+    """Make a repository of all that is in a directory."""
+    git = ["git", "-C", str(root), "-c", "user.name=m", "-c", "user.email=m@x"]
+    for words in (["init", "-q", "-b", "main"], ["add", "-f", "."], ["commit", "-q", "-m", "all"]):
+        subprocess.run([*git, *words], check=True)
 
 
 def put_link(place: Path, victim: Path) -> None:
@@ -85,20 +111,38 @@ def put_link(place: Path, victim: Path) -> None:
     place.symlink_to(victim)
 
 
-def call(shop: Shop, words: list[str]) -> None:
-    """Run a verb to its end; one that serves is stopped once it has said where, or has ended by itself."""
+def call(shop: Shop, words: list[str], code: int | None = None) -> str:
+    """Run a verb to its end, and return what it printed; `code`: what it must exit with (None: anything).
+
+    One that serves is stopped once it has said where, or has ended by itself.
+    """
     if words[0] not in SERVING:
-        shop.run(*words, code=None)
-        return
+        done = shop.run(*words, code=code)
+        return done.stdout + done.stderr
     process = shop.start(*words)
-    process.stdout.readline()
+    said = str(process.stdout.readline())
     process.terminate()
     process.communicate()
+    return said
+
+
+def test_every_verb_does_its_work_in_a_store_without_links(lived_in: Shop, store: Path, remote: Path) -> None:
+    job = lived_in.json("list", "jobs", "sweep")[0]["job"]
+    write_third(lived_in)
+    for words in list_calls(JOB=job, STORE=store, REMOTE=remote):
+        said = call(lived_in, words, code=1 if words[0] in REFUSING else 0)
+        assert REFUSING.get(words[0], "") in said
+        assert words[0] not in SERVING or "http://" in said, said
+
+
+def write_third(shop: Shop) -> None:
+    """Write a spec that is not yet applied."""
+    shop.spec("command: [python3, save.py, /tmp, new]\nparameters: {}\noutputs: [thesis.tex]\n", name="third")
 
 
 @pytest.mark.parametrize("places", PLACES)
 def test_what_lies_behind_a_link_in_a_store_stays_whatever_verb_runs(
-    lived_in: Shop, store: Path, tmp_path: Path, places: str
+    lived_in: Shop, store: Path, remote: Path, tmp_path: Path, places: str
 ) -> None:
     shop = lived_in
     job = shop.json("list", "jobs", "sweep")[0]["job"]
@@ -107,9 +151,9 @@ def test_what_lies_behind_a_link_in_a_store_stays_whatever_verb_runs(
     for number, place in enumerate(places.replace("JOB", job).split("; ")):
         victims.append(Precious(tmp_path / "victims" / str(number), AGE))
         put_link(store / place, victims[-1].root)
-    shop.spec("command: [python3, save.py, /tmp, new]\nparameters: {}\noutputs: [thesis.tex]\n", name="third")
-    for words in list_calls():
-        call(shop, [word.replace("JOB", job).replace("STORE", str(store)) for word in words])
+    write_third(shop)
+    for words in list_calls(JOB=job, STORE=store, REMOTE=remote):
+        call(shop, words)
         for victim in victims:
             try:
                 victim.check()
@@ -139,6 +183,19 @@ def test_a_doctor_names_what_monkey_did_not_put_into_a_store(lived_in: Shop, sto
     assert f"'projects/shop/jobs/{job}/00000009' in the store is no file" in said
     assert "projects/shop/bell: it is too large to be read" in said
     assert old.exists()
+    victim.check()
+
+
+def test_an_apply_whose_agents_cannot_beat_says_why(shop: Shop, store: Path, tmp_path: Path) -> None:
+    shop.hurry()
+    shop.spec()
+    shop.run("apply", "--yes", "--detach")
+    until(lambda: not shop.agents, "the agent leaves")
+    victim = Precious(tmp_path / "victim", AGE)
+    put_link(store / "projects/shop/agents/local", victim.root)
+    shop.spec(name="next", jobs=5)
+    done = shop.run("apply", "--yes", code=1, patience=PROMPT)
+    assert "'projects/shop/agents/local' in it is a link" in done.stderr
     victim.check()
 
 
@@ -176,9 +233,7 @@ def test_a_job_whose_checkpoints_are_behind_a_link_loses_nothing_there(shop: Sho
 @contextlib.contextmanager
 def clone_of(origin: Path, to: Path) -> Iterator[Path]:
     """Yield a clone of a repository that holds all of a directory."""
-    git = ["git", "-C", str(origin), "-c", "user.name=m", "-c", "user.email=m@x"]
-    for words in (["init", "-q"], ["add", "-f", "."], ["commit", "-q", "-m", "a store"]):
-        subprocess.run([*git, *words], check=True)
+    commit_all(origin)
     subprocess.run(["git", "clone", "-q", str(origin), str(to)], check=True)
     yield to
 
@@ -201,9 +256,9 @@ def test_a_repository_brings_no_store(
     reader = make_shop("reader")
     shutil.rmtree(reader.root)
     with clone_of(origin, reader.root):
-        for words in list_calls():
-            if words[0] not in ("init", "web", "agent"):
-                call(reader, [word.replace("JOB", "sweep") for word in words])
+        for words in list_calls(JOB="sweep"):
+            if words[0] not in ("init", "web", "agent", "sync"):
+                call(reader, words)
                 victim.check()
         for verb in ("doctor", "status", "plan", "apply"):
             done = reader.run(verb, code=1)

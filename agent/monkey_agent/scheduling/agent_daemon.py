@@ -7,7 +7,7 @@ import random
 from collections.abc import Coroutine
 from typing import Any
 
-from monkey.errors import MachineUnfit, StoreError, StoreForbidden, StoreReplaced
+from monkey.errors import MachineUnfit, StoreError, StoreForbidden, StoreLinked, StoreRefused, StoreReplaced
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.wakeup import wake_agents
 from monkey.signing.entry_signers import EntrySigners
@@ -83,12 +83,13 @@ class AgentDaemon:
         """Work until there has been nothing to do for a while, or stop() is called. Raises MachineUnfit."""
         began = self.clock.now()
         while not await self.heart.beat():
+            self._check_refusal(StoreLinked)
             if self._leaving.is_set() or self.clock.now() - began > PATIENCE_SECONDS + (
                 self.identity.idle_timeout or 0
             ):
                 self.errors.say("the store did not take a first heartbeat: giving up")
                 if not self._leaving.is_set():
-                    self._check_rights()
+                    self._check_refusal(StoreForbidden)
                 self.gave_up = True
                 return
             await self.clock.sleep(BEAT_RETRY)
@@ -104,10 +105,10 @@ class AgentDaemon:
         if self._unfit:
             raise self._unfit
 
-    def _check_rights(self) -> None:
-        """Raise MachineUnfit where this machine has no right to write: to start it again would change nothing."""
+    def _check_refusal(self, kind: type[StoreRefused]) -> None:
+        """Raise MachineUnfit where the store last refused in a way that another start would not change."""
         refused = self.troubles.newest
-        if isinstance(refused, StoreForbidden):
+        if isinstance(refused, kind):
             raise MachineUnfit(refused.message, hint=refused.hint)
 
     def stop(self, why: str = "", *, replaced: bool = False) -> None:
