@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from invoke.exceptions import Exit
 from invoke.tasks import task
 
 from tests import pythons as others
+from tests import second_try
 from tests.dependency_tasks import audit, licences, lock  # noqa: F401 - invoke finds them here
 from tests.service_tasks import services  # noqa: F401
 
@@ -46,7 +48,7 @@ def check(c: Context) -> None:
 @task(
     name="test",
     help={
-        "all": "run the rest: what is marked slow, or needs servers, hosts or clouds",
+        "all": "run the rest: what is marked slow, or needs servers, hosts or clouds; failures once more, alone",
         "seeds": "runs of the simulation",
         "only": "a path, or `PATH::TEST`, quick and slow",
         "keyword": "pytest's -k",
@@ -63,12 +65,18 @@ def run_tests(
     words += [f"--seeds {seeds}"] if seeds else []
     # A campaign of the simulation takes all cores by itself, and prints its numbers, which xdist would swallow.
     alone = workers == 1 or (seeds and not workers)
-    words += [] if alone else [_in_processes(workers, slow=all or bool(only))]
+    crowd = [] if alone else [_in_processes(workers, slow=all or bool(only))]
     # Tests that share a cluster run in one process: one for each would start it two or three times.
-    words += [] if alone or not all else ["--dist loadgroup"]
+    crowd += [] if alone or not all else ["--dist loadgroup"]
     words += [f"-k '{keyword}'"] if keyword else []
     words += [f"'{only or ('tests/simulation' if seeds else 'tests')}'"]
-    tool(c, " ".join(words))
+    if not all:
+        tool(c, " ".join([*words, *crowd]))
+        return
+    command, beside = (shlex.split(" ".join(each)) for each in (words, crowd))
+    code = second_try.run_twice([f"{BIN}/{command[0]}", *command[1:]], beside, ROOT)
+    if code:
+        raise Exit(f"pytest: exit code {code}", code)
 
 
 def _in_processes(workers: int = 0, *, slow: bool = False) -> str:

@@ -22,7 +22,7 @@ SOURCES = sorted(path for root in ("monkey", "agent", "stacks") for path in ROOT
 TESTS = sorted(ROOT.glob("tests/**/*.py"))
 
 #: Lines of a file, and of a function with its docstring: what one reads in one go.
-FILE, FUNCTION = 400, 45
+FILE, FUNCTION = 500, 60
 #: Files that may be longer, with the reason. Empty is best.
 LONGER: dict[str, str] = {}
 #: What a job, an agent and `import monkey` must do without.

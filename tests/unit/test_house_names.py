@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 #: Where our packages lie, by the directory that Python looks into.
 PACKAGES = {"monkey": ROOT, "monkey_agent": ROOT / "agent", "monkey_stacks": ROOT / "stacks"}
 #: Modules that a folder may hold beside its `__init__.py`; `cli/commands` has one for each verb.
-FOLDER = 12
+FOLDER = 20
 COMMANDS = "monkey.cli.commands"
 #: Imports of our own inside functions: each is there because start-up time needs it, or is a lazy choice of backend.
 INNER_IMPORTS = 80
