@@ -170,6 +170,8 @@ class Attempts:
         while True:
             try:
                 return await running.wait()
+            except StoreLinked:
+                raise  # a person has to mend that: the attempt fails with it
             except StoreError as exc:
                 self._troubles.note(exc)
                 await self._clock.sleep(RETRY_SECONDS)
@@ -180,6 +182,8 @@ class Attempts:
             while True:
                 try:
                     return await running.keep_files()
+                except StoreLinked:
+                    raise
                 except StoreError as exc:
                     self._troubles.note(exc)
                     await self._clock.sleep(RETRY_SECONDS)
