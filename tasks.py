@@ -73,8 +73,8 @@ def run_tests(
     if not all:
         tool(c, " ".join([*words, *crowd]))
         return
-    command, beside = (shlex.split(" ".join(each)) for each in (words, crowd))
-    code = second_try.run_twice([f"{BIN}/{command[0]}", *command[1:]], beside, ROOT)
+    program, *options = shlex.split(" ".join(words))
+    code = second_try.run_twice([f"{BIN}/{program}", *options], shlex.split(" ".join(crowd)), ROOT)
     if code:
         raise Exit(f"pytest: exit code {code}", code)
 

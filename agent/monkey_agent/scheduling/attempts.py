@@ -183,7 +183,7 @@ class Attempts:
                 try:
                     return await running.keep_files()
                 except StoreLinked:
-                    raise
+                    raise  # the agent's log tells it
                 except StoreError as exc:
                     self._troubles.note(exc)
                     await self._clock.sleep(RETRY_SECONDS)
