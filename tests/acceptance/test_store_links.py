@@ -199,6 +199,21 @@ def test_an_apply_whose_agents_cannot_beat_says_why(shop: Shop, store: Path, tmp
     victim.check()
 
 
+def test_a_job_whose_end_is_kept_out_by_a_link_fails_with_it(shop: Shop, store: Path, tmp_path: Path) -> None:
+    shop.hurry()
+    shop.spec(jobs=1)
+    shop.run("apply", "--yes")
+    until(lambda: not shop.agents, "the agent leaves")
+    victim = Precious(tmp_path / "victim", AGE)
+    put_link(store / "projects/shop/facts", victim.root)
+    shop.spec("parameters: {i: [7]}\n", name="next")
+    shop.run("apply", "--yes", code=1, patience=PROMPT)
+    (row,) = shop.json("list", "jobs", "next")
+    assert row["state"] == "failed"
+    assert "'projects/shop/facts' in it is a link" in row["reason"]
+    victim.check()
+
+
 def test_a_job_whose_checkpoints_are_behind_a_link_loses_nothing_there(shop: Shop, store: Path, tmp_path: Path) -> None:
     """The link is put while the job runs, which fails once, and succeeds: its checkpoints are no longer needed then."""
     gate = tmp_path / "gate"
@@ -256,8 +271,8 @@ def test_a_repository_brings_no_store(
     reader = make_shop("reader")
     shutil.rmtree(reader.root)
     with clone_of(origin, reader.root):
-        for words in list_calls(JOB="sweep"):
-            if words[0] not in ("init", "web", "agent", "sync"):
+        for words in list_calls(JOB="sweep", REMOTE=origin):
+            if words[0] not in ("init", "web", "agent"):
                 call(reader, words)
                 victim.check()
         for verb in ("doctor", "status", "plan", "apply"):

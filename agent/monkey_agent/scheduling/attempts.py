@@ -182,8 +182,6 @@ class Attempts:
             while True:
                 try:
                     return await running.keep_files()
-                except StoreLinked:
-                    raise  # the agent's log tells it
                 except StoreError as exc:
                     self._troubles.note(exc)
                     await self._clock.sleep(RETRY_SECONDS)
