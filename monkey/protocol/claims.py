@@ -89,7 +89,8 @@ class Claims:
                 won = False
             else:
                 won = await log.append(self._store, self._create, spot[1], claim, durable=False)
-        except StoreError:
+        except StoreError as exc:
+            self._heart.on_trouble(exc)
             won = False
         except asyncio.CancelledError:
             self._heart.held.discard(spot)  # it may be there: the next heartbeat frees it

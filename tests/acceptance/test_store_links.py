@@ -199,6 +199,19 @@ def test_an_apply_whose_agents_cannot_beat_says_why(shop: Shop, store: Path, tmp
     victim.check()
 
 
+def test_jobs_that_a_link_keeps_from_being_claimed_are_explained(shop: Shop, store: Path, tmp_path: Path) -> None:
+    shop.hurry()
+    shop.spec()
+    shop.run("apply", "--yes")
+    until(lambda: not shop.agents, "the agent leaves")
+    victim = Precious(tmp_path / "victim", AGE)
+    put_link(store / "projects/shop/jobs", victim.root)
+    shop.spec(name="next", jobs=5)
+    shop.run("apply", "--yes", "--detach")
+    until(lambda: "'projects/shop/jobs' in it is a link" in shop.run("status").stdout, "status tells of it")
+    victim.check()
+
+
 def test_a_job_whose_end_is_kept_out_by_a_link_fails_with_it(shop: Shop, store: Path, tmp_path: Path) -> None:
     shop.hurry()
     shop.spec(jobs=1)
