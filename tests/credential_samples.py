@@ -54,6 +54,9 @@ GITLEAKS = {
 #: Forms that its issuers document, and that gitleaks has by other means.
 OTHERS = {
     "Azure Storage": ("an Azure account key", f"AccountKey={letters(86)}=="),
+    "W&B": ("a W&B key", f"wandb_v1_{letters(27)}_{letters(49)}"),
+    "Replicate": ("a Replicate token", f"r8_{letters(37)}"),
+    "Groq": ("a Groq key", f"gsk_{letters(52)}"),
     "Google OAuth": ("a Google token", f"ya29.{letters(60)}"),
     "Google client": ("a Google client secret", f"GOCSPX-{letters(28)}"),
 }

@@ -53,6 +53,9 @@ _FORMS = (
         for of in (b"pat", b"cbt", b"dt", b"ptt", b"rt", b"oas", b"soat", b"agent")
     ),
     _Form("a Hugging Face token", b"hf_", rb"hf_[A-Za-z0-9]{30,}(?!\w)"),
+    _Form("a W&B key", b"wandb_v1_", rb"wandb_v1_\w{60,}"),
+    _Form("a Replicate token", b"r8_", rb"r8_[A-Za-z0-9]{37}(?!\w)"),
+    _Form("a Groq key", b"gsk_", rb"gsk_[A-Za-z0-9]{50,54}(?!\w)"),
     _Form("a Slack token", b"xox", rb"xox[a-z](?:\.xox[a-z])?-\d[\w-]{15,}"),
     _Form("a Slack token", b"xapp-", rb"xapp-\d-[\w-]{20,}"),
     _Form("a Slack webhook", b"hooks.slack", rb"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{30,}"),
