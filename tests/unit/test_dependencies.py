@@ -57,7 +57,8 @@ def test_what_the_lock_was_made_for_is_what_users_may_have() -> None:
 
 def test_ci_installs_nothing_but_the_lock_before_what_newcomers_do() -> None:
     installs = re.findall(r"pip install -q (.*)", (ROOT / ".ci/run").read_text())
-    locked, ours, newcomer = installs
+    uv, locked, ours, newcomer = installs
+    assert uv == "--require-hashes -r .ci/uv.txt"
     assert locked == "--require-hashes -r .ci/requirements.txt"
     assert ours == "--no-deps --no-build-isolation -e ."
     assert newcomer.startswith("-e '.[test]' &&") and newcomer in (ROOT / "README.md").read_text()
