@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -15,7 +16,9 @@ from invoke.tasks import task
 
 from tests import pythons as others
 from tests import second_try
+from tests.contained import contain
 from tests.dependency_tasks import audit, licences, lock  # noqa: F401 - invoke finds them here
+from tests.product_size import describe_size
 from tests.service_tasks import services  # noqa: F401
 
 ROOT = Path(__file__).parent
@@ -60,7 +63,7 @@ def check(c: Context) -> None:
     },
 )
 def run_tests(
-    c: Context, all: bool = False, seeds: int = 0, only: str = "", keyword: str = "", workers: int = 0
+    _: Context, all: bool = False, seeds: int = 0, only: str = "", keyword: str = "", workers: int = 0
 ) -> None:
     """Run the quick tests. What a test needs beyond Python is skipped where missing, and named in the summary."""
     words = ["pytest", "-q", "-rs"]
@@ -74,11 +77,13 @@ def run_tests(
     crowd += [] if alone or not all else ["--dist loadgroup"]
     words += [f"-k '{keyword}'"] if keyword else []
     words += [f"'{only or ('tests/simulation' if seeds else 'tests')}'"]
-    if not all:
-        tool(c, " ".join([*words, *crowd]))
-        return
     program, *options = shlex.split(" ".join(words))
-    code = second_try.run_twice([f"{BIN}/{program}", *options], shlex.split(" ".join(crowd)), ROOT)
+    command, processes = [f"{BIN}/{program}", *options], shlex.split(" ".join(crowd))
+    print(f"$ {shlex.join([*command, *processes])}", flush=True)
+    if all:
+        code = second_try.run_twice(command, processes, ROOT)
+    else:
+        code = subprocess.run(contain([*command, *processes]), cwd=ROOT).returncode
     if code:
         raise Exit(f"pytest: exit code {code}", code)
 
@@ -96,7 +101,7 @@ def _in_processes(workers: int = 0, *, slow: bool = False) -> str:
 
 @task(help={"only": "name of one of them, as `python3.12`"})
 def pythons(c: Context, only: str = "") -> None:
-    """Run the tests on other Pythons that a Python may fail: on the oldest most of them."""
+    """Run the tests on other Pythons that a Python may fail."""
     if only not in ("", *others.PYTHONS):
         raise Exit(f"expected one of {', '.join(others.PYTHONS)}, found {only}", 2)
     required = os.environ.get("MONKEY_REQUIRE", "").split(",")
@@ -175,6 +180,7 @@ def build(c: Context) -> None:
         )
     _starts(c, wheel)
     print(f"{wheel.name}: {len(names)} files, {wheel.stat().st_size // 1024} KiB")
+    print(describe_size(ROOT))
 
 
 def _starts(c: Context, wheel: Path) -> None:

@@ -32,6 +32,12 @@ def remove_group(name: str) -> None:
         time.sleep(0.02)
 
 
+def remove_groups(prefix: str) -> None:
+    """Remove all groups whose names begin so."""
+    for name in {path.name for root in ROOTS for path in Path(root).glob(f"{prefix}*")}:
+        remove_group(name)
+
+
 def _left(name: str) -> bool:
     for root in ROOTS:
         for directory, _, _ in os.walk(f"{root}/{name}", topdown=False):

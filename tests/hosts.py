@@ -8,21 +8,26 @@ cleared away by the next one.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests import cable
-from tests.cgroups import in_group, remove_group
+from tests.cgroups import in_group, remove_group, remove_groups
 from tests.host_root import USER, root, run
 from tests.sshd import keygen
 
+#: Where labs are made. Their names are random: each run of the tests may have its own numbers of processes.
+_PLACE = Path(tempfile.gettempdir())
 #: Seconds within which a host must be up, or down.
 PATIENCE = 60.0
 
@@ -216,13 +221,16 @@ class Lab:
 
     def __init__(self) -> None:
         """Make the network and the keys."""
-        _clear_stale()
-        self.bridge = f"mk{os.getpid()}"
-        self.base = Path(tempfile.mkdtemp(prefix=f"monkey-hosts-{os.getpid()}-"))
-        self.base.chmod(0o755)
+        self.bridge = f"mk{secrets.token_hex(3)}"
+        self.base = _PLACE / f"monkey-hosts-{self.bridge}"
         self.home = self.base / "home"
-        self.home.mkdir()
-        self.network = self._connect()
+        with _lock(_PLACE / "monkey-hosts.lock", wait=True):
+            _clear_stale()
+            self.home.mkdir(parents=True)
+            self.base.chmod(0o755)
+            self._lock = contextlib.ExitStack()
+            self._lock.enter_context(_lock(self.base / "lock", wait=True))
+            self.network = self._connect()
         self._machines: dict[str, Machine] = {}
         keygen(self.home / "id")
         for name in HOSTS:
@@ -252,7 +260,7 @@ class Lab:
 
     def _connect(self) -> str:
         taken = subprocess.run(["ip", "-4", "-o", "addr"], capture_output=True, text=True, check=True).stdout
-        network = next(f"10.213.{n % 250}" for n in range(os.getpid(), 1 << 30) if f" 10.213.{n % 250}." not in taken)
+        network = next(f"10.213.{n}" for n in range(250) if f" 10.213.{n}." not in taken)
         run("ip", "link", "add", self.bridge, "type", "bridge")
         run("ip", "addr", "add", f"{network}.1/24", "dev", self.bridge)
         run("ip", "link", "set", self.bridge, "up")
@@ -274,16 +282,26 @@ class Lab:
             machine.close()
         run("ip", "link", "delete", self.bridge)
         shutil.rmtree(self.base, ignore_errors=True)
+        self._lock.close()
+
+
+@contextlib.contextmanager
+def _lock(path: Path, *, wait: bool) -> Iterator[None]:
+    """Hold a lock that ends with the process. Raises BlockingIOError where another has it, unless that is awaited."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
 
 
 def _clear_stale() -> None:
     """Take away what labs left that were killed; their hosts went with them."""
-    for path in Path(tempfile.gettempdir()).glob("monkey-hosts-*-*"):
-        pid = path.name.split("-")[2]
-        if not Path(f"/proc/{pid}").exists():
+    for path in _PLACE.glob("monkey-hosts-mk*"):
+        with contextlib.suppress(OSError), _lock(path / "lock", wait=False):
             for mounted in [*path.glob("*/root/home/*"), *path.glob("*/root")]:
                 _unmount(mounted)
-            subprocess.run(["ip", "link", "delete", f"mk{pid}"], capture_output=True)
+            bridge = path.name.rpartition("-")[2]
+            subprocess.run(["ip", "link", "delete", bridge], capture_output=True)
+            remove_groups(bridge)
             shutil.rmtree(path, ignore_errors=True)
 
 

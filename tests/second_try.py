@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.contained import contain
+
 #: Tests that are tried again at most: more are no accident of a busy machine.
 MOST = 10
 #: Where flaky tests are named, below the root of the repository; `.ci/run` prints it last.
@@ -39,7 +41,8 @@ def run_twice(command: Sequence[str], crowd: Sequence[str], root: Path) -> int:
 def _run(command: Sequence[str], root: Path) -> tuple[int, dict[str, str]]:
     """Run pytest; return its exit code, and test to how it failed."""
     report = root / ".pytest_cache/report.xml"
-    done = subprocess.run([*command, "-o", "junit_family=xunit1", f"--junitxml={report}"], cwd=root)
+    command = contain([*command, "-o", "junit_family=xunit1", f"--junitxml={report}"])
+    done = subprocess.run(command, cwd=root)
     failed = {}
     for case in ElementTree.parse(report).iter("testcase"):
         for wrong in case:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PYTHON = f"""\
 #!/bin/sh
 mkdir -p .venv/bin
-printf '#!/bin/sh\\n' > .venv/bin/pip
+printf '#!/bin/sh\\n' | tee .venv/bin/pip > .venv/bin/uv
 printf '#!/bin/sh\\n[ "$1" = test ] || echo flaky: a test: how > {NAMED}; exit $CODE\\n' > .venv/bin/invoke
 chmod +x .venv/bin/*
 """
