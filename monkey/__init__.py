@@ -5,6 +5,8 @@ What a training script uses is here: `log`, `params`, `output_dir`, `checkpoint_
 
 from __future__ import annotations
 
+from monkey.version import __version__
+
 # Not from `typing`, which costs each start of the command line a few milliseconds; type checkers know the name.
 TYPE_CHECKING = False
 
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from monkey.project_handle import Project
 
 __all__ = ["Project", "__version__", "checkpoint_dir", "log", "output_dir", "params"]
-__version__ = "0.1.0"
 
 _HOMES = {
     "Project": "monkey.project_handle",

@@ -9,10 +9,10 @@ import gc
 import os
 import sys
 
-from monkey import __version__
 from monkey.cli.exit_codes import BROKEN_PIPE, INTERRUPTED
 from monkey.cli.help import compose_help
 from monkey.process_exit import exit_now
+from monkey.version import __version__
 
 TYPE_CHECKING = False  # not from typing, nor errors with its dataclasses: each costs the help some milliseconds
 

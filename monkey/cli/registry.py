@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from monkey import __version__
-from monkey.cli.help import VERBS, compose_help
+from monkey.cli.help import ELSEWHERE, VERBS, compose_help
 from monkey.errors import MonkeyError
+from monkey.version import __version__
 
 #: How alike a wrong verb and a right one must be for a guess.
 SIMILAR = 0.7
@@ -35,12 +35,15 @@ class VerbRegistry(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb; the error of an unknown one names the nearest."""
         if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], self.list_commands(ctx), n=1, cutoff=SIMILAR)
-            hint = f"did you mean `monkey {near[0]}`?" if near else "`monkey --help` lists the verbs"
+            near = ELSEWHERE.get(args[0]) or self._find_nearest(args[0], ctx)
+            hint = f"did you mean `monkey {near}`?" if near else "`monkey --help` lists the verbs"
             raise MonkeyError(f"there is no verb {args[0]!r}", hint=hint)
         return super().resolve_command(ctx, args)
+
+    def _find_nearest(self, word: str, ctx: click.Context) -> str | None:
+        from difflib import get_close_matches
+
+        return next(iter(get_close_matches(word, self.list_commands(ctx), n=1, cutoff=SIMILAR)), None)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the same help that main writes without click."""

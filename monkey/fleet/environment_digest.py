@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 
-from monkey import __version__
 from monkey.atomic_write import write_atomically
 from monkey.fleet.agent_state import read_agent_pid
 from monkey.fleet.fleet_records import OutdatedAgent
+from monkey.version import __version__
 
 #: The files, in the agent's directory: what the agent writes, and what `apply` does that started it.
 _DIGEST_FILE, _SETTINGS_FILE = "surroundings.json", "settings.json"

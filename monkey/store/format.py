@@ -6,8 +6,9 @@ import json
 import os
 from dataclasses import dataclass
 
-from monkey import __version__, origin
+from monkey import origin
 from monkey.errors import CorruptObject, StoreFormat
+from monkey.version import __version__
 
 #: The key.
 FORMAT = "format"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from monkey import __version__, origin
+from monkey import origin
 from monkey.atomic_write import write_atomically
 from monkey.errors import FleetError
 from monkey.fleet.user_directories import open_cache_home
@@ -27,6 +27,7 @@ from monkey.removal import remove_file
 from monkey.store.create import create_object
 from monkey.store.store_port import Store
 from monkey.untrusted_files import hold_below
+from monkey.version import __version__
 from monkey_stacks.bundle import wheels
 from monkey_stacks.bundle.wheels import WheelTarget
 

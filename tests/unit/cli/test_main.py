@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from monkey.cli.help import VERBS, compose_help
+from monkey.cli.help import ELSEWHERE, VERBS, compose_help
 from monkey.cli.main import run_guarded
 from monkey.cli.registry import VerbRegistry, monkey_command
 
+MODULE, SCRIPT = [sys.executable, "-m", "monkey"], [str(Path(sys.executable).with_name("monkey"))]
 ALL = [verb for verbs in VERBS.values() for verb in verbs]
 
 
@@ -72,7 +73,7 @@ def test_init_keeps_what_is_there(
 
 
 def test_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
-    from monkey import __version__
+    from monkey.version import __version__
 
     assert run_guarded(["--version"]) == run_guarded(["-C", ".", "--version"]) == 0
     assert capsys.readouterr().out == f"monkey {__version__}\n" * 2
@@ -81,6 +82,29 @@ def test_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
 def test_unknown_verb_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_guarded(["aply"]) == 1
     assert capsys.readouterr().err == "error: there is no verb 'aply'\nhint: did you mean `monkey apply`?\n"
+
+
+@pytest.mark.parametrize(("word", "verb"), [("ls", "list"), ("ps", "status"), ("top", "status"), ("stop", "cancel")])
+def test_what_other_tools_call_a_verb_is_told(word: str, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_guarded([word, "sweep"]) == 1
+    assert capsys.readouterr().err == f"error: there is no verb {word!r}\nhint: did you mean `monkey {verb}`?\n"
+
+
+def test_words_of_other_tools_lead_to_verbs() -> None:
+    assert set(ELSEWHERE.values()) <= set(ALL)
+    assert not set(ELSEWHERE) & set(ALL)
+
+
+def test_the_package_is_the_command() -> None:
+    for words in (["--version"], ["-C", ".", "aply"]):
+        ours = [subprocess.run([*how, *words], capture_output=True, text=True) for how in (MODULE, SCRIPT)]
+        assert (ours[0].stdout, ours[0].stderr) == (ours[1].stdout, ours[1].stderr)
+        assert ours[0].stdout or ours[0].stderr
+
+
+def test_help_begins_with_what_is_used_each_day() -> None:
+    *daily, rest = VERBS.values()
+    assert len([verb for verbs in daily for verb in verbs]) == 15 and len(rest) > 15
 
 
 def test_wrong_usage_is_1_since_2_means_changes(capsys: pytest.CaptureFixture[str]) -> None:
