@@ -12,8 +12,7 @@ _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|PRIVATE|(^|_)(API_?)?KEY(_|$|S$)", re.IGNORECASE
 )
 _FEWEST = 6
-#: User and password of a URL (for http the user alone, too, which may be a token), and what a header gives.
-_IN_URL = re.compile(r"(?<=://)[^\s/@:]*:[^\s/@]+(?=@)|(?<=http://)[^\s/@]+(?=@)|(?<=https://)[^\s/@]+(?=@)")
+#: What a header gives.
 _IN_HEADER = re.compile(r"(?i)\b(authorization:\s*\w+|bearer|x-amz-security-token[:=])\s+\S+")
 
 
@@ -24,6 +23,5 @@ def mask_secrets(text: str, environ: Mapping[str, str]) -> str:
     # The longest first: a part of one may be another.
     for value in sorted((line for line in lines if len(line) >= _FEWEST), key=len, reverse=True):
         text = text.replace(value, MASK)
-    text = _IN_URL.sub(MASK, text)
     text = _IN_HEADER.sub(lambda match: f"{match[1]} {MASK}", text)
     return mask_credentials(text)

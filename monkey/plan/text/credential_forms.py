@@ -72,6 +72,11 @@ _FORMS = (
 #: What is hidden of a form: not the words around, the quotes of JSON and its `\n`.
 _HIDDEN = re.compile(rb"(?<!\\)[\w/.+=~-]{16,}")
 MASK = "***"
+#: User and password of a URL; for http the user alone, too, which may be a token. A variable is no secret. They are
+#: hidden wherever they are shown, but a file with one is code: examples have some.
+_IN_URL = re.compile(
+    r"""(?<=://)[^\s/@:'"\\]*:(?![${<])[^\s/@'"\\]+(?=@)|(?:(?<=http://)|(?<=https://))(?![${<])[^\s/@:'"\\]+(?=@)"""
+)
 #: Characters of the shortest form, an AWS key id. Most cells of tables have fewer.
 _SHORTEST = 20
 
@@ -83,6 +88,8 @@ def find_credential(data: bytes) -> str | None:
 
 def mask_credentials(text: str) -> str:
     """Return the text with stars in place of each credential of a known form. JSON stays JSON."""
+    if "://" in text:
+        text = _IN_URL.sub(MASK, text)
     if len(text) < _SHORTEST:
         return text
     # A search in a text takes a ninth of one in bytes.

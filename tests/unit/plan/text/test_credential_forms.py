@@ -50,6 +50,30 @@ def test_a_credential_is_known_and_seen_nowhere(kind: str, token: str) -> None:
     assert json.loads(shown["page"])["text"].startswith("its log\n")
 
 
+@pytest.mark.parametrize("password", ["x", "correct-horse:battery", "%40%2F"])
+def test_a_password_in_a_url_is_shown_nowhere_and_its_file_is_code(password: str) -> None:
+    text = f"'postgresql://ann:{password}@db.lab:5432/runs' and https://{password}@pypi.lab/simple"
+    assert find_credential(text.encode()) is None
+    for shown in (mask_credentials(text), mask_secrets(text, {}), make_printable(text), format_value(text)):
+        assert f"postgresql://{MASK}@db.lab:5432/" in shown and "ann" not in shown
+        assert password == "x" or password not in shown
+    assert json.loads(mask_credentials(json.dumps({"url": text})))["url"] == mask_credentials(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ssh://ann@host:22/a@b",
+        "https://db.lab:8086/write?to=ann@lab",
+        "https://ann:$TOKEN@lab and https://ann:{token}@lab",
+        "s3://bucket/a:b/c@d",
+        "time 10://20 a:b @",
+    ],
+)
+def test_a_url_without_a_password_stays(text: str) -> None:
+    assert mask_credentials(text) == text
+
+
 def pem(form: serialization.PrivateFormat, password: str = "") -> str:
     """Return the text of a fresh key."""
     sealed = serialization.BestAvailableEncryption(password.encode()) if password else serialization.NoEncryption()
