@@ -16,6 +16,7 @@ from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import ForgeError, MonkeyError, PlanError
 from monkey.forge.forge_location import locate_forge
 from monkey.plan.desired import DesiredSweep
+from monkey.spec.command.shell_advice import suggest_activation
 from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.project.forge_settings import ForgeSettings
 from monkey.spec.yaml.mistakes import Mistake
@@ -207,6 +208,7 @@ def _wanted(
     oids = {name: known[name] for name in spec.datasets if name in known}
     recipe = spec.recipe(code.hash, oids, image)
     table, notes = expand_spec(spec)
+    advice = suggest_activation(spec.command)
     desired = DesiredSweep(
         name=spec.name,
         source=spec.source,
@@ -223,6 +225,7 @@ def _wanted(
         equivalences=place_equivalences(spec),
         warnings=(
             *notes,
+            *([advice] if advice else []),
             *(_OUTPUT.format(path) for path in code.left_out),
             *(_REPOSITORY.format(Path(spec.code.root, path)) for path in code.repositories),
             *_warn_of_vouched(spec.code.root, code.vouched),

@@ -1,0 +1,34 @@
+"""Scripts that bash would run, and sh does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from monkey.spec.command.shell_advice import suggest_activation
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("source venv/bin/activate && python x.py", "write `. venv/bin/activate`"),
+        ("cd sub; source ../venv/bin/activate\npython x.py", "write `. ../venv/bin/activate`"),
+        ("conda activate ml && python x.py", "write `conda run -n ml python …`"),
+        ("mamba activate && python x.py", "write `mamba run -n NAME python …`"),
+    ],
+)
+def test_what_to_write_instead_is_told(command: str, advice: str) -> None:
+    assert advice in (suggest_activation(command) or "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ". venv/bin/activate && python x.py",
+        "python train.py --source data --conda activate",
+        "echo source of truth",
+        "conda run -n ml python x.py",
+        ["bash", "-c", "source venv/bin/activate"],
+    ],
+)
+def test_other_commands_get_none(command: str | list[str]) -> None:
+    assert suggest_activation(command) is None
