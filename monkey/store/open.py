@@ -12,6 +12,7 @@ from typing import Protocol, cast
 from monkey import origin
 from monkey.errors import CorruptObject, KeyMissing, StoreError, StoreMissing, StoreRefused
 from monkey.spec.project_paths import read_regular_file
+from monkey.store.content.hash_worker import make_directory
 from monkey.store.content.objects import MD5_PREFIX
 from monkey.store.create import Won, create_object
 from monkey.store.directory.answer_watch import AnswerWatch
@@ -183,11 +184,26 @@ async def _begin_directory(root: str) -> bytes:
 
 def _make(root: str) -> None:
     try:
-        Path(root).mkdir(parents=True, exist_ok=True)
+        _make_in_group(Path(root))
     except FileExistsError:
         raise explain_missing_store(root) from None
     except OSError as exc:
         raise translate_os_error(exc, root) from exc
+
+
+def _make_in_group(directory: Path) -> None:
+    """Make a directory with those above it; a group that shares the one above shares it. Raises OSError."""
+    if directory.is_dir():
+        return
+    _make_in_group(directory.parent)
+    above = os.open(directory.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        make_directory(directory.name, above)
+    except FileExistsError:
+        if not directory.is_dir():
+            raise
+    finally:
+        os.close(above)
 
 
 def _refuse_strangers(root: str) -> None:

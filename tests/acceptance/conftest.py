@@ -27,8 +27,8 @@ def make_shop(tmp_path: Path) -> Iterator[Callable[..., Shop]]:
     base = Path(tempfile.mkdtemp(prefix="monkey-shops-"))
     base.chmod(0o755)
 
-    def make(name: str = "shop", *, user: int | None = None) -> Shop:
-        made.append(Shop((tmp_path if user is None else base) / name, user=user))
+    def make(name: str = "shop", *, user: int | None = None, group: int | None = None) -> Shop:
+        made.append(Shop((tmp_path if user is None else base) / name, user=user, group=group))
         return made[-1]
 
     yield make

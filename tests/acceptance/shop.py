@@ -44,9 +44,9 @@ def until(what: Callable[[], Any], message: str, patience: float = PATIENCE, ste
 class Shop:
     """A project, with its own home, state and cache."""
 
-    def __init__(self, base: Path, *, user: int | None = None) -> None:
-        """Make it below `base`; `user`: run everything as that user (we must be root)."""
-        self.root, self.user = base / "project", user
+    def __init__(self, base: Path, *, user: int | None = None, group: int | None = None) -> None:
+        """Make it below `base`; `user`: run everything as that user (we must be root), who is in `group` besides."""
+        self.root, self.user, self.group = base / "project", user, group
         self.root.mkdir(parents=True)
         self.ledger = Ledger(base / "ledger")
         self.state = str(base / "state")
@@ -111,7 +111,8 @@ class Shop:
             return [*MONKEY, *arguments]
         # Our Python may lie in root's home: the right to read anything is left, that to write is not.
         read = "+dac_read_search"
-        who = [f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
+        groups = "--clear-groups" if self.group is None else f"--groups={self.group}"
+        who = [f"--reuid={self.user}", f"--regid={self.user}", groups]
         return ["setpriv", *who, f"--inh-caps={read}", f"--ambient-caps={read}", *MONKEY, *arguments]
 
     def json(self, *arguments: str, code: int | None = 0) -> Any:

@@ -15,7 +15,7 @@ from monkey.metrics import metric_log
 from monkey.untrusted_files import hold_below
 
 #: What `import monkey` needs inside a job, relative to the package; a test holds the list to account.
-_CLIENT_FILES = ("__init__.py", "job.py", "metrics/__init__.py", "metrics/metric_log.py")
+_CLIENT_FILES = ("__init__.py", "version.py", "job.py", "metrics/__init__.py", "metrics/metric_log.py")
 
 
 def install_client(cache: Path) -> Path:

@@ -30,6 +30,7 @@ from monkey.apply.trust.endpoints import (
 )
 from monkey.apply.world.fleets import FLEET_MODULES, open_fleets
 from monkey.apply.world.project_store import find_folding_places
+from monkey.apply.world.group_store import find_unshared, spell_remedy
 from monkey.apply.world.world import World, open_world
 from monkey.errors import EndpointRefused, FleetError, MonkeyError, SpecError
 from monkey.fleet.fleet_port import Checkable, Fleet
@@ -82,13 +83,16 @@ async def check_project(project: Project) -> AsyncIterator[DoctorCheck]:
         async with open_world(project) as world:
             for check in _secrets(world, specs):
                 yield check
-            yield await _store(world)
-            for place in find_folding_places(project):
-                yield DoctorCheck("names", f"{place} takes names that differ in case, or Unicode form, for one")
             if isinstance(world.store, DirectoryStore):
                 for text in await list_misplaced(world.store, world.keys):
                     hint = "monkey did not put it there, and reads nothing of it: find out who did, and remove it"
                     yield DoctorCheck("store", text, hint, wrong=True)
+                if narrow := find_unshared(world.store, world.keys):
+                    text = f"the group of {world.store.url} may write it, but not {narrow}"
+                    yield DoctorCheck("store", text, spell_remedy(world.store), wrong=True)
+            yield await _store(world)
+            for place in find_folding_places(project):
+                yield DoctorCheck("names", f"{place} takes names that differ in case, or Unicode form, for one")
             if world.store is not None:
                 snapshot = await world.reader().read()
             for check in await _clouds(world.fleets, specs):

@@ -48,6 +48,9 @@ Walked = tuple["list[tuple[str, Signature]]", "list[str]", "list[str]", "tuple[s
 CHANGED, SPECIAL = "changed", "special"
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in its place must not stop us
+_SHARED = stat.S_IWGRP | stat.S_ISGID
+#: The bits that what is made in a shared directory takes from it.
+_OF_DIRECTORIES, _OF_FILES = 0o2777, 0o666
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -139,7 +142,7 @@ def take_file(task: Task, aside: int | None) -> Taken:
 def _write(aside: int, directory: str, name: str, data: bytes) -> None:
     at = _open_made(directory, aside)
     try:
-        fd = os.open(name, _CREATE, 0o666, dir_fd=at)
+        fd = create_file(name, _CREATE, at)
     except FileExistsError:  # another file of the same bytes: who has started it ends it, or all is for nothing
         return
     finally:
@@ -163,9 +166,41 @@ def _open_made(name: str, at: int) -> int:
 
 def _make(name: str, at: int) -> None:
     try:
-        os.mkdir(name, dir_fd=at)
+        make_directory(name, at)
     except FileExistsError:
         return
+
+
+def make_directory(name: str, at: int) -> None:
+    """Make a directory in the directory of a store with the descriptor `at`. Raises OSError.
+
+    Where a group shares that one, it shares the new one, whatever the umask says.
+    """
+    os.mkdir(name, dir_fd=at)
+    mode = os.fstat(at).st_mode
+    if is_shared(mode):
+        made = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+        try:
+            os.fchmod(made, mode & _OF_DIRECTORIES)
+        finally:
+            os.close(made)
+
+
+def create_file(name: str, flags: int, at: int) -> int:
+    """Return a descriptor of a new file there; it is shared as a directory would be. Raises OSError."""
+    fd = os.open(name, flags, _OF_FILES, dir_fd=at)
+    mode = os.fstat(at).st_mode
+    if is_shared(mode):
+        os.fchmod(fd, mode & _OF_FILES)
+    return fd
+
+
+def is_shared(mode: int) -> bool:
+    """Say whether a group shares a directory of this mode: it may write, and what is made there gets its group.
+
+    git's setting `core.sharedRepository` does the same for repositories.
+    """
+    return mode & _SHARED == _SHARED
 
 
 def split_lots(sizes: Sequence[int]) -> list[tuple[int, int]]:

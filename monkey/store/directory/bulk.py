@@ -17,7 +17,7 @@ from io import FileIO
 
 from monkey.errors import StoreError, StoreUnavailable
 from monkey.removal import remove_tree
-from monkey.store.content.hash_worker import Taken, Task, spell_place, split_lots
+from monkey.store.content.hash_worker import Taken, Task, make_directory, spell_place, split_lots
 from monkey.store.content.hash_workers import HashWorkers, count_processors
 from monkey.store.content.large_files import copy_hashed
 from monkey.store.content.objects import MD5_PREFIX, Moved, SourceFile, make_refusal, spell_md5_key
@@ -123,7 +123,7 @@ class BulkWrite:
     def _take(self, inside: OpenRoot, batch: Sequence[int]) -> None:
         """Hash the files at these places, and copy them aside, each where it will lie below `MD5_PREFIX`."""
         self._aside = self._place.temp()
-        os.mkdir(self._aside, dir_fd=inside.aside)
+        make_directory(self._aside, inside.aside)
         chosen = [self._sources[at] for at in batch]
         parts = split_lots([one.signature[0] for one in chosen])
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from monkey.removal import remove_file
+from monkey.store.content.hash_worker import make_directory
 from monkey.store.keys import RESERVED
 
 #: Opens a directory on the way, which need not be readable. On NFS, O_PATH asks the server for nothing.
@@ -109,7 +110,7 @@ def _step_into(name: str, at: int, make: bool) -> int:
         if not make:
             raise
     with suppress(FileExistsError):  # another was faster
-        os.mkdir(name, dir_fd=at)
+        make_directory(name, at)
     return os.open(name, _STEP | os.O_NOFOLLOW, dir_fd=at)
 
 

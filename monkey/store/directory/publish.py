@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from monkey.atomic_write import write_all
 from monkey.removal import remove_empty_directory, remove_file
+from monkey.store.content.hash_worker import create_file
 from monkey.store.directory.listing import LISTED, list_entries
 from monkey.store.directory.open_root import OpenRoot
 from monkey.store.directory.root import READ, DirectoryRoot
@@ -36,7 +37,7 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 def open_aside(inside: OpenRoot, name: str) -> int:
     """Return a descriptor of a new file aside. Raises OSError."""
-    return os.open(name, _CREATE, 0o666, dir_fd=inside.aside)
+    return create_file(name, _CREATE, inside.aside)
 
 
 def write_aside(inside: OpenRoot, name: str, data: bytes) -> int:
