@@ -16,8 +16,8 @@ from monkey.apply.pruning import cancel_gone_sweeps
 from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
 from monkey.apply.world.dataset_loader import send_datasets
 from monkey.apply.world.desired_state import LoadedSpec
-from monkey.apply.world.project_store import check_spelling
 from monkey.apply.world.group_store import check_rights
+from monkey.apply.world.project_store import check_spelling
 from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, FleetError
 from monkey.plan.adoption.adopted_jobs import ADOPTED_BEFORE

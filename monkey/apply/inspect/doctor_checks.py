@@ -29,8 +29,8 @@ from monkey.apply.trust.endpoints import (
     list_report_endpoints,
 )
 from monkey.apply.world.fleets import FLEET_MODULES, open_fleets
-from monkey.apply.world.project_store import find_folding_places
 from monkey.apply.world.group_store import find_unshared, spell_remedy
+from monkey.apply.world.project_store import find_folding_places
 from monkey.apply.world.world import World, open_world
 from monkey.errors import EndpointRefused, FleetError, MonkeyError, SpecError
 from monkey.fleet.fleet_port import Checkable, Fleet

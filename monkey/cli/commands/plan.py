@@ -202,7 +202,9 @@ def _shown(plan: Plan, *, as_json: bool, as_markdown: bool, everything: bool) ->
 
 def _save(planned: PlanningResult, output: str, *, prune: bool) -> None:
     root, target = find_project().root, Path(output)
-    if target.absolute().is_relative_to(root) and not (target.name == PLAN or target.name.endswith("." + PLAN)):
+    # ROOT/../x lies outside, which its text does not show.
+    inside = Path(os.path.normpath(target.absolute())).is_relative_to(root)
+    if inside and not (target.name == PLAN or target.name.endswith("." + PLAN)):
         raise MonkeyError(
             f"{output!r} would become part of the project's code, and the plan be stale at once",
             hint=f"call it {PLAN} or NAME.{PLAN}, which never are code; or save it outside of the project",

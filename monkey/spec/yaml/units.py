@@ -9,6 +9,8 @@ from monkey.spec.yaml.mistakes import describe_value, make_mistake_error
 
 _SECONDS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?[wdhms])+\Z")
+#: Seconds as a command line gives them. Eight digits are a day: 20261201.
+_SECONDS_ALONE = re.compile(r"[0-9]{1,7}(?:\.[0-9]{1,9})?\Z")
 _PART = re.compile(r"([0-9.]+)([wdhms])")
 _BYTES = {"B": 1, **{f"{p}B": 1000**n for n, p in enumerate("kMGTP", 1)}, "KB": 1000}
 _BYTES |= {f"{p}iB": 1024**n for n, p in enumerate("KMGTP", 1)}
@@ -21,6 +23,8 @@ def parse_duration(value: Any) -> float:
     """Return seconds: "2h", "30m", "1d12h", "1.5h", or a number of seconds. Raises MistakesError."""
     if isinstance(value, str) and _DURATION.match(value):
         value = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(value))
+    elif isinstance(value, str) and _SECONDS_ALONE.match(value):
+        value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e10:
         raise make_mistake_error(
             f"expected a duration, found {describe_value(value)}", 'write it like "2h", "30m", "1d12h", or in seconds'
