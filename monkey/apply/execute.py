@@ -16,7 +16,6 @@ from monkey.apply.pruning import cancel_gone_sweeps
 from monkey.apply.trust.endpoints import check_endpoints, list_report_endpoints
 from monkey.apply.world.dataset_loader import send_datasets
 from monkey.apply.world.desired_state import LoadedSpec
-from monkey.apply.world.group_store import check_rights
 from monkey.apply.world.project_store import check_spelling
 from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, FleetError
@@ -58,7 +57,6 @@ async def execute_plan(
     """
     await asyncio.to_thread(world.signers.open_key)  # what cannot be signed is not begun
     check_endpoints(world.project, list_report_endpoints(world.project))
-    check_rights(world.at, world.keys)
     by_name = {want.desired.name: want for want in wanted}
     for sweep in plan.sweeps:
         if sweep.datasets:

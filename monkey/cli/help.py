@@ -53,10 +53,11 @@ VERBS = {
 }
 #: What other tools call a verb.
 ELSEWHERE = {
-    "ls": "list",
+    "ls": "status",
     "ps": "status",
     "top": "status",
     "queue": "status",
+    "start": "apply",
     "up": "apply",
     "launch": "apply",
     "submit": "apply",

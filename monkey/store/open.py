@@ -192,10 +192,10 @@ def _make(root: str) -> None:
 
 
 def _make_in_group(directory: Path) -> None:
-    """Make a directory with those above it; a group that shares the one above shares it. Raises OSError."""
+    """Make a directory, and those above it; if a group shares the one above, it shares this one. Raises OSError."""
     if directory.is_dir():
         return
-    _make_in_group(directory.parent)
+    directory.parent.mkdir(parents=True, exist_ok=True)
     above = os.open(directory.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         make_directory(directory.name, above)

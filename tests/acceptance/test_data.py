@@ -202,3 +202,23 @@ def test_a_hostile_tree_is_refused_before_anything_is_uploaded(shop: Shop, store
         r"specs/sweep\.yaml:\d+:\d+: dataset 'd': expected a file at .*/data/pipe, found a pipe", done.stderr
     )
     assert not store.exists()
+
+
+def test_a_directory_is_kept_and_makes_room_for_a_user_who_is_not_root(
+    make_shop: Callable[..., Shop], require: Callable[[str], str]
+) -> None:
+    """Root may move directories that cannot be written; others may not."""
+    require("unprivileged")
+    shop = make_shop("person", user=54323 if os.geteuid() == 0 else None)
+    (shop.root / "monkey.yaml").write_text("project: shop\nproviders: {local: {idle_timeout: 1s, cache_size: 1kB}}\n")
+    data = shop.root / "data"
+    (data / "deep").mkdir(parents=True)
+    trees = Path(shop.env["XDG_CACHE_HOME"]) / "monkey/datasets/trees"
+    for number in range(3):
+        (data / "deep/x").write_text(str(number) * 4096)
+        (data / "y").write_text(str(number) * 4096)
+        shop.spec("command: [sh, -c, 'cat $MONKEY_DATASET_D/deep/x > result.txt']\ndatasets: {d: data}\n", jobs=1)
+        shop.run("apply", "--yes")
+        assert shop.states() == {"succeeded": 1}
+        until(lambda: not shop.agents, "the agent leaves")
+    assert len([path for path in trees.iterdir() if path.is_dir()]) < 3, "what no job uses has made room"

@@ -81,14 +81,17 @@ def test_a_store_that_only_its_owner_may_write_is_told_before_anything_is_sent(
     until(lambda: not ann.agents, "the agent leaves")
     store = shared / "store"
     subprocess.run(["chmod", "-R", "g-ws", str(store)], check=True)
+    subprocess.run(["chgrp", "-R", str(ANN), str(store)], check=True)
+    os.chown(store, -1, GROUP)
     store.chmod(0o2775)
     before = sorted(store.rglob("*"))
+    assert "of the store, cannot be written by this user" in bob.run("push", code=1).stderr
     refused = bob.run("apply", "--yes", code=1).stderr
     assert "of the store, cannot be written by this user" in refused
     assert sorted(store.rglob("*")) == before
     said = bob.run("doctor", code=1).stdout
     assert f"the group of {store} may write it, but not {store}/" in said
-    [command] = {re.sub(r"\s+", " ", found) for found in re.findall(r"`(chmod[^`]*)`", said + refused)}
+    [command] = {re.sub(r"\s+", " ", found) for found in re.findall(r"`(chgrp[^`]*)`", said + refused)}
     subprocess.run(["sh", "-c", command], check=True)
     bob.run("apply", "--yes")
     assert bob.states("second") == {"succeeded": 3}

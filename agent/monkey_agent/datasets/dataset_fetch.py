@@ -85,7 +85,7 @@ class DatasetFetch:
         await run_to_end(lambda: making.finish(files))
         if place != self._tree:
             os.rename(place, self._tree)
-        os.chmod(self._tree, 0o555)  # noqa: PTH101 - only now: a directory that cannot be written to cannot be moved
+        os.chmod(self._tree, 0o555)  # noqa: PTH101
 
     def _place(self) -> str:
         with contextlib.suppress(FileNotFoundError):

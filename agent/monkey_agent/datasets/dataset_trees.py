@@ -132,10 +132,12 @@ class DatasetTree:
                 os.mkdir(f"{self.root}/{path}")
 
     def finish(self, files: dict[str, str]) -> None:
-        """Make all directories read-only. Raises OSError."""
+        """Make all directories within read-only. Raises OSError.
+
+        Not the tree's own yet: only root may move a directory that cannot be written.
+        """
         for path in reversed(list_directories(files)):
             os.chmod(f"{self.root}/{path}", 0o555)
-        os.chmod(self.root, 0o555)
 
 
 def link_object(source: str, target: str) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from monkey.apply.world.fleets import open_fleets
+from monkey.apply.world.group_store import check_rights
 from monkey.apply.world.known_stores import KnownStores
 from monkey.apply.world.project_store import (
     check_spelling,
@@ -55,9 +56,13 @@ class World:
         return self.store
 
     async def begin(self) -> None:
-        """Make the store, where none ever was. Raises StoreUnsafe and whatever else `open_store` raises."""
+        """Make the store, where none ever was.
+
+        Raises StoreUnsafe and whatever else `open_store` raises, also where this user may not write in the store.
+        """
         if self.store is None:
             self.store = await open_known(locate_project_store(self.project), self.memo, begin=True)
+        check_rights(self.at, self.keys)
 
     def reader(self) -> SnapshotReader:
         """Return a new reader of the store. Raises StoreMissing."""

@@ -72,10 +72,16 @@ _FORMS = (
 #: What is hidden of a form: not the words around, the quotes of JSON and its `\n`.
 _HIDDEN = re.compile(rb"(?<!\\)[\w/.+=~-]{16,}")
 MASK = "***"
-#: User and password of a URL; for http the user alone, too, which may be a token. A variable is no secret. They are
-#: hidden wherever they are shown, but a file with one is code: examples have some.
+#: A character of a password, and what stands for one: `$TOKEN`, `{token}`, `<token>`.
+_WORD = r"""[^\s/?#'"\\]"""
+_VARIABLE = r"(?!(?:\$\{?\w+\}?|\{\w+\}|<\w+>)@)"
+#: User and password of a URL; for http the user alone, too, which may be a token. They are hidden wherever they are
+#: shown, but a file with one is code: examples have some. A digest behind an image's tag is no host.
+_SLASHES = (r"://", r":\\/\\/")
+_AFTER_ANY = "|".join(f"(?<={slashes})" for slashes in _SLASHES)
+_AFTER_HTTP = "|".join(f"(?<={scheme}{slashes})" for scheme in ("http", "https") for slashes in _SLASHES)
 _IN_URL = re.compile(
-    r"""(?<=://)[^\s/@:'"\\]*:(?![${<])[^\s/@'"\\]+(?=@)|(?:(?<=http://)|(?<=https://))(?![${<])[^\s/@:'"\\]+(?=@)"""
+    rf"(?:{_AFTER_ANY})[^\s/:@?#'\"\\]*:{_VARIABLE}{_WORD}+(?=@(?!sha256:))|(?:{_AFTER_HTTP}){_VARIABLE}[^\s/:?#'\"\\]+(?=@)"
 )
 #: Characters of the shortest form, an AWS key id. Most cells of tables have fewer.
 _SHORTEST = 20
@@ -88,7 +94,7 @@ def find_credential(data: bytes) -> str | None:
 
 def mask_credentials(text: str) -> str:
     """Return the text with stars in place of each credential of a known form. JSON stays JSON."""
-    if "://" in text:
+    if "@" in text:
         text = _IN_URL.sub(MASK, text)
     if len(text) < _SHORTEST:
         return text

@@ -49,8 +49,6 @@ CHANGED, SPECIAL = "changed", "special"
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in its place must not stop us
 _SHARED = stat.S_IWGRP | stat.S_ISGID
-#: The bits that what is made in a shared directory takes from it.
-_OF_DIRECTORIES, _OF_FILES = 0o2777, 0o666
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -174,24 +172,22 @@ def _make(name: str, at: int) -> None:
 def make_directory(name: str, at: int) -> None:
     """Make a directory in the directory of a store with the descriptor `at`. Raises OSError.
 
-    Where a group shares that one, it shares the new one, whatever the umask says.
+    Where a group shares that one, it shares the new one, whatever the umask says of groups.
     """
     os.mkdir(name, dir_fd=at)
-    mode = os.fstat(at).st_mode
-    if is_shared(mode):
+    if is_shared(os.fstat(at).st_mode):
         made = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
         try:
-            os.fchmod(made, mode & _OF_DIRECTORIES)
+            os.fchmod(made, stat.S_IMODE(os.fstat(made).st_mode) | stat.S_IRWXG | stat.S_ISGID)
         finally:
             os.close(made)
 
 
 def create_file(name: str, flags: int, at: int) -> int:
     """Return a descriptor of a new file there; it is shared as a directory would be. Raises OSError."""
-    fd = os.open(name, flags, _OF_FILES, dir_fd=at)
-    mode = os.fstat(at).st_mode
-    if is_shared(mode):
-        os.fchmod(fd, mode & _OF_FILES)
+    fd = os.open(name, flags, 0o666, dir_fd=at)
+    if is_shared(os.fstat(at).st_mode):
+        os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | stat.S_IRGRP | stat.S_IWGRP)
     return fd
 
 

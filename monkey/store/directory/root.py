@@ -30,7 +30,10 @@ from monkey.store.keys import check_key, shorten_key
 
 #: Errors that stay until a person repairs their cause: what they mean, and what to do.
 _REFUSALS = {
-    errno.EACCES: ("permission denied", "give this user rights to read and write there"),
+    errno.EACCES: (
+        "permission denied",
+        "give this user rights to read and write there; of a group's directory, `monkey doctor` tells more",
+    ),
     errno.EPERM: ("not permitted", "the file system must know hard links, and this user must be allowed to write"),
     errno.EROFS: ("the file system is read-only", "mount it for writing"),
     errno.ENOSPC: ("no space left on the device", "free some space there"),

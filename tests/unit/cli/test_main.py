@@ -84,7 +84,7 @@ def test_unknown_verb_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().err == "error: there is no verb 'aply'\nhint: did you mean `monkey apply`?\n"
 
 
-@pytest.mark.parametrize(("word", "verb"), [("ls", "list"), ("ps", "status"), ("top", "status"), ("stop", "cancel")])
+@pytest.mark.parametrize(("word", "verb"), [("ls", "status"), ("ps", "status"), ("top", "status"), ("stop", "cancel")])
 def test_what_other_tools_call_a_verb_is_told(word: str, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_guarded([word, "sweep"]) == 1
     assert capsys.readouterr().err == f"error: there is no verb {word!r}\nhint: did you mean `monkey {verb}`?\n"

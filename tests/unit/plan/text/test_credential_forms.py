@@ -50,14 +50,16 @@ def test_a_credential_is_known_and_seen_nowhere(kind: str, token: str) -> None:
     assert json.loads(shown["page"])["text"].startswith("its log\n")
 
 
-@pytest.mark.parametrize("password", ["x", "correct-horse:battery", "%40%2F"])
+@pytest.mark.parametrize("password", ["x", "correct-horse:battery", "%40%2F", "$3cret!", "p@ss"])
 def test_a_password_in_a_url_is_shown_nowhere_and_its_file_is_code(password: str) -> None:
     text = f"'postgresql://ann:{password}@db.lab:5432/runs' and https://{password}@pypi.lab/simple"
     assert find_credential(text.encode()) is None
     for shown in (mask_credentials(text), mask_secrets(text, {}), make_printable(text), format_value(text)):
         assert f"postgresql://{MASK}@db.lab:5432/" in shown and "ann" not in shown
         assert password == "x" or password not in shown
-    assert json.loads(mask_credentials(json.dumps({"url": text})))["url"] == mask_credentials(text)
+    escaped = json.dumps({"url": text}).replace("/", "\\/")
+    for whole in (escaped, json.dumps({"url": text})):
+        assert json.loads(mask_credentials(whole))["url"] == mask_credentials(text)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,9 @@ def test_a_password_in_a_url_is_shown_nowhere_and_its_file_is_code(password: str
     [
         "ssh://ann@host:22/a@b",
         "https://db.lab:8086/write?to=ann@lab",
-        "https://ann:$TOKEN@lab and https://ann:{token}@lab",
+        "https://ann:$TOKEN@lab and https://ann:{token}@lab and https://${TOKEN}@lab",
+        "http://lab.com?mail=joe@example.com and https://lab.com#joe@x and http://lab:8080?u=a@b",
+        "docker://ubuntu:22.04@sha256:0123456789abcdef",
         "s3://bucket/a:b/c@d",
         "time 10://20 a:b @",
     ],

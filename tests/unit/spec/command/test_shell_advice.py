@@ -14,6 +14,9 @@ from monkey.spec.command.shell_advice import suggest_activation
         ("cd sub; source ../venv/bin/activate\npython x.py", "write `. ../venv/bin/activate`"),
         ("conda activate ml && python x.py", "write `conda run -n ml python …`"),
         ("mamba activate && python x.py", "write `mamba run -n NAME python …`"),
+        ("conda activate -n ml; python x.py", "write `conda run -n ml python …`"),
+        ("source activate ml && python x.py", "write `conda run -n ml python …`"),
+        ("source v/bin/activate; python x.py", "write `. v/bin/activate`"),
     ],
 )
 def test_what_to_write_instead_is_told(command: str, advice: str) -> None:
@@ -26,6 +29,12 @@ def test_what_to_write_instead_is_told(command: str, advice: str) -> None:
         ". venv/bin/activate && python x.py",
         "python train.py --source data --conda activate",
         "echo source of truth",
+        'echo "then; source code {a}" | cat',
+        "python t.py # use; source x",
+        "cat <<E\nsource foo\nE",
+        "source <(curl x) && y",
+        ". /opt/conda/etc/profile.d/conda.sh && conda activate ml && python x.py",
+        'eval "$(conda shell.posix hook)" && conda activate ml && python x.py',
         "conda run -n ml python x.py",
         ["bash", "-c", "source venv/bin/activate"],
     ],
