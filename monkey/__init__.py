@@ -5,8 +5,6 @@ What a training script uses is here: `log`, `params`, `output_dir`, `checkpoint_
 
 from __future__ import annotations
 
-from monkey.version import __version__
-
 # Not from `typing`, which costs each start of the command line a few milliseconds; type checkers know the name.
 TYPE_CHECKING = False
 
@@ -14,11 +12,13 @@ if TYPE_CHECKING:
     from monkey.job import checkpoint_dir, output_dir, params
     from monkey.metrics.metric_log import log
     from monkey.project_handle import Project
+    from monkey.version import __version__
 
 __all__ = ["Project", "__version__", "checkpoint_dir", "log", "output_dir", "params"]
 
 _HOMES = {
     "Project": "monkey.project_handle",
+    "__version__": "monkey.version",
     "checkpoint_dir": "monkey.job",
     "log": "monkey.metrics.metric_log",
     "output_dir": "monkey.job",
