@@ -28,6 +28,7 @@ DEARER = {
     "tests/unit/cli/render/curves/test_picture_plot.py": "imports matplotlib",
     "tests/unit/cli/test_cloud_setup.py": "imports the clouds' libraries",
     "tests/unit/transfer/code/test_code_snapshot.py::test_a_file_that_is_written": "reads until a writer has its turn",
+    "tests/unit/store/directory/test_store.py::test_directories_that_somebody_nested": "1,500 directories deep",
     "tests/unit/monkey_agent/test_deep_trees.py": "walks a thousand directories deep",
     "tests/unit/test_house": "reads all of the source",
 }

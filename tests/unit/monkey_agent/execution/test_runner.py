@@ -202,10 +202,11 @@ def test_who_has_no_right_to_run_is_not_started(body: Body, tmp_path: Path, run:
 
 def test_progress_is_there_while_it_runs(body: Body, tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
-        wait = f"while not os.path.exists('{tmp_path}/go'): time.sleep(.01)"
-        text = f"import monkey, os, time\nmonkey.log('loss', 1.5)\n{wait}"
+        begin, go = (f"while not os.path.exists('{tmp_path}/{name}'): time.sleep(.01)" for name in ("begin", "go"))
+        text = f"import monkey, os, time\n{begin}\nmonkey.log('loss', 1.5)\n{go}"
         running = await body.start(script(text))
         assert running.progress() == {}
+        (tmp_path / "begin").touch()
         await until(lambda: running.progress().get("loss", {}).get("last") == 1.5)
         (tmp_path / "go").touch()
         assert (await running.wait()).summary["loss"]["count"] == 1
