@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.shop import Shop, until
+from tests.acceptance.shop import MONKEY, Shop, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("unprivileged")]
 
@@ -96,6 +96,20 @@ def test_a_store_that_only_its_owner_may_write_is_told_before_anything_is_sent(
     bob.run("apply", "--yes")
     assert bob.states("second") == {"succeeded": 3}
     assert list_narrow(store) == []
+
+
+@pytest.mark.needs("mount")
+def test_a_read_only_disk_is_no_matter_of_groups(shop: Shop, store: Path) -> None:
+    shop.hurry()
+    shop.spec(jobs=1)
+    shop.run("apply", "--yes")
+    until(lambda: not shop.agents, "the agent leaves")
+    shop.spec(jobs=2)
+    script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", script, str(store), *MONKEY, "apply", "--yes"]
+    done = subprocess.run(command, cwd=shop.root, env=shop.env, capture_output=True, text=True)
+    assert "the file system is read-only" in done.stderr
+    assert "chgrp" not in done.stderr
 
 
 def test_a_store_of_one_person_stays_theirs(umask: None, make_shop: Callable[..., Shop]) -> None:

@@ -75,13 +75,15 @@ MASK = "***"
 #: A character of a password, and what stands for one: `$TOKEN`, `{token}`, `<token>`.
 _WORD = r"""[^\s/?#'"\\]"""
 _VARIABLE = r"(?!(?:\$\{?\w+\}?|\{\w+\}|<\w+>)@)"
-#: User and password of a URL; for http the user alone, too, which may be a token. They are hidden wherever they are
-#: shown, but a file with one is code: examples have some. A digest behind an image's tag is no host.
+#: What stands before it, also within JSON that escapes slashes.
 _SLASHES = (r"://", r":\\/\\/")
 _AFTER_ANY = "|".join(f"(?<={slashes})" for slashes in _SLASHES)
 _AFTER_HTTP = "|".join(f"(?<={scheme}{slashes})" for scheme in ("http", "https") for slashes in _SLASHES)
-_IN_URL = re.compile(
-    rf"(?:{_AFTER_ANY})[^\s/:@?#'\"\\]*:{_VARIABLE}{_WORD}+(?=@(?!sha256:))|(?:{_AFTER_HTTP}){_VARIABLE}[^\s/:?#'\"\\]+(?=@)"
+#: User and password of a URL; for http the user alone, too, which may be a token. They are hidden wherever they are
+#: shown, but a file with one is code: examples have some. A digest behind an image's tag is no host.
+_IN_URL = (
+    rf"(?:{_AFTER_ANY})[^\s/:@?#'\"\\]*:{_VARIABLE}{_WORD}+(?=@(?!sha256:))"
+    rf"|(?:{_AFTER_HTTP}){_VARIABLE}[^\s/:?#'\"\\]+(?=@)"
 )
 #: Characters of the shortest form, an AWS key id. Most cells of tables have fewer.
 _SHORTEST = 20
@@ -95,7 +97,7 @@ def find_credential(data: bytes) -> str | None:
 def mask_credentials(text: str) -> str:
     """Return the text with stars in place of each credential of a known form. JSON stays JSON."""
     if "@" in text:
-        text = _IN_URL.sub(MASK, text)
+        text = re.sub(_IN_URL, MASK, text)
     if len(text) < _SHORTEST:
         return text
     # A search in a text takes a ninth of one in bytes.
