@@ -7,19 +7,20 @@ import subprocess
 from collections.abc import Sequence
 
 #: The first process of a space of process numbers: the kernel ends all others with it, and it goes with its parent.
-_SPACE = ("setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child")
+SPACE = ("setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child")
 #: It has to collect the ends of processes whose parents are gone, which a shell does.
 _FIRST = ("sh", "-c", '"$@"; exit', "sh")
 
 
 def contain(command: Sequence[str]) -> list[str]:
     """Return the command that runs so; it is unchanged where the machine does not permit it."""
-    return [*_SPACE, *_FIRST, *command] if _is_possible() else list(command)
+    return [*SPACE, *_FIRST, *command] if is_possible() else list(command)
 
 
 @functools.cache
-def _is_possible() -> bool:
+def is_possible() -> bool:
+    """Say whether the machine permits it."""
     try:
-        return subprocess.run([*_SPACE, "true"], capture_output=True).returncode == 0
+        return subprocess.run([*SPACE, "true"], capture_output=True).returncode == 0
     except FileNotFoundError:  # a Mac
         return False

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from tests import cable
 from tests.cgroups import in_group, remove_group, remove_groups
+from tests.contained import SPACE
 from tests.host_root import USER, root, run
 from tests.sshd import keygen
 
@@ -118,8 +119,7 @@ class Machine:
 
     def start(self) -> None:
         """Begin to boot; `ready` waits for it. It goes with us: killed, nspawn alone would leave what it booted."""
-        command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]
-        command += ["systemd-nspawn", "-q", "-D", str(self.root), "--register=no", "--keep-unit", "-b"]
+        command = [*SPACE, "systemd-nspawn", "-q", "-D", str(self.root), "--register=no", "--keep-unit", "-b"]
         command += [f"--network-bridge={self.lab.bridge}", f"--machine={self.label}", "--console=pipe", *self.options]
         command = in_group(self.label, command)
         with (self._base / "console").open("ab") as log:

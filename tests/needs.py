@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import browser, ci_linters, forge_programs, host_root, local_slurm, own_kernel, services, sshd
+from tests import browser, ci_linters, contained, forge_programs, host_root, local_slurm, own_kernel, services, sshd
 from tests.folding import machine as folding_machine
 from tests.kubernetes import programs as kubernetes_programs
 from tests.nfs import site as nfs_site
@@ -53,6 +53,8 @@ PROBES: dict[str, Callable[[], bool]] = {
     "kubernetes": kubernetes_programs.has_nodes,
     "charliecloud": lambda: all(shutil.which(name) for name in ("ch-run", "ch-image", "unshare")),
     "docker": lambda: all(map(_find_server, ("docker", "dockerd"))),
+    # A space of process numbers of one's own.
+    "contained": contained.is_possible,
     # Mounting in a namespace of one's own: for a full disk, and for a store that is unmounted.
     "mount": lambda: _succeeds(["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt"]),
     # Machines with a kernel of their own, and an NFS server.

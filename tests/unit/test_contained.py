@@ -15,7 +15,7 @@ import pytest
 
 from tests import contained
 
-pytestmark = pytest.mark.skipif(not contained._is_possible(), reason="a space of process numbers is not permitted here")
+pytestmark = pytest.mark.needs("contained")
 
 #: Seconds that count as never.
 NEVER = 30.0
