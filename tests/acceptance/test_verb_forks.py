@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +15,10 @@ from tests.verb_forks import VerbForks
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are for Linux")
 
 
-def test_a_fork_says_what_an_interpreter_says(shop: Shop) -> None:
+def test_a_fork_says_what_an_interpreter_says(shop: Shop, tmp_path: Path) -> None:
     shop.spec(jobs=2)
+    os.mkfifo(pipe := tmp_path / "pipe")
+    stuck = ("plan", "-o", str(pipe))
     forks, colours = VerbForks(), {**shop.env, "NO_COLOR": "1"}
     try:
         for verb in (("plan",), ("status",), ("frobnicate",)):
@@ -22,7 +26,8 @@ def test_a_fork_says_what_an_interpreter_says(shop: Shop) -> None:
             assert (own.returncode, own.stdout, own.stderr) == (fork.returncode, fork.stdout, fork.stderr)
         assert len(forks._idle) == 1, "one process served all of them"
         with pytest.raises(subprocess.TimeoutExpired):
-            forks.run([*MONKEY, "plan"], ("plan",), shop.root, shop.env, 0.001)
+            # It waits for a reader, who never comes.
+            forks.run([*MONKEY, *stuck], stuck, shop.root, shop.env, 0.5)
         assert not forks._idle, "it was ended with its verb"
         assert forks.run([*MONKEY, "plan"], ("plan",), shop.root, shop.env, 60).stdout.count("new")
     finally:
