@@ -10,12 +10,14 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import pytest
 from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.tasks import task
 
 from tests import pythons as others
 from tests import second_try
+from tests.belonging import find_tests, find_tests_since
 from tests.contained import contain
 from tests.dependency_tasks import audit, licences, lock  # noqa: F401 - invoke finds them here
 from tests.product_size import describe_size
@@ -58,34 +60,53 @@ def check(c: Context) -> None:
         "all": "run the rest: what is marked slow, or needs servers, hosts or clouds; failures once more, alone",
         "seeds": "runs of the simulation",
         "only": "a path, or `PATH::TEST`, quick and slow",
+        "for": "run what belongs to this file alone; may stand several times",
+        "since": "run what belongs to the packages that have changed since this revision, as `origin/main`",
         "keyword": "pytest's -k",
         "workers": "processes; three more than there are cores by default, and half as many again for slow tests",
     },
+    iterable=["for_"],
 )
 def run_tests(
-    _: Context, all: bool = False, seeds: int = 0, only: str = "", keyword: str = "", workers: int = 0
+    _: Context,
+    for_: list[str],
+    since: str = "",
+    all: bool = False,
+    seeds: int = 0,
+    only: str = "",
+    keyword: str = "",
+    workers: int = 0,
 ) -> None:
     """Run the quick tests. What a test needs beyond Python is skipped where missing, and named in the summary."""
-    words = ["pytest", "-q", "-rs"]
+    words = [f"{BIN}/pytest", "-q", "-rs"]
     # Of the slow ones, those that take most are named: what later work adds is seen.
-    words += [] if only or seeds else ["-m slow --durations 40 --durations-min 15" if all else "-m 'not slow'"]
-    words += [f"--seeds {seeds}"] if seeds else []
+    if not only and not seeds:
+        words += ["-m", "slow", "--durations", "40", "--durations-min", "15"] if all else ["-m", "not slow"]
+    words += ["--seeds", str(seeds)] if seeds else []
+    words += ["-k", keyword] if keyword else []
+    words += _choose_paths(for_, since, only or ("tests/simulation" if seeds else "tests"))
     # A campaign of the simulation takes all cores by itself, and prints its numbers, which xdist would swallow.
     alone = workers == 1 or (seeds and not workers)
-    crowd = [] if alone else [_in_processes(workers, slow=all or bool(only))]
+    processes = [] if alone else shlex.split(_in_processes(workers, slow=all or bool(only)))
     # Tests that share a cluster run in one process: one for each would start it two or three times.
-    crowd += [] if alone or not all else ["--dist loadgroup"]
-    words += [f"-k '{keyword}'"] if keyword else []
-    words += [f"'{only or ('tests/simulation' if seeds else 'tests')}'"]
-    program, *options = shlex.split(" ".join(words))
-    command, processes = [f"{BIN}/{program}", *options], shlex.split(" ".join(crowd))
-    print(f"$ {shlex.join([*command, *processes])}", flush=True)
+    processes += ["--dist", "loadgroup"] if all and not alone else []
+    print(f"$ {shlex.join([*words, *processes])}", flush=True)
     if all:
-        code = second_try.run_twice(command, processes, ROOT)
+        code = second_try.run_twice(words, processes, ROOT)
     else:
-        code = subprocess.run(contain([*command, *processes]), cwd=ROOT).returncode
-    if code:
+        code = subprocess.run(contain([*words, *processes]), cwd=ROOT).returncode
+    # What was chosen may have no slow tests.
+    nothing = (for_ or since) and code == pytest.ExitCode.NO_TESTS_COLLECTED
+    if code and not nothing:
         raise Exit(f"pytest: exit code {code}", code)
+
+
+def _choose_paths(files: list[str], since: str, otherwise: str) -> list[str]:
+    """Return the files with tests of these files, and of what has changed since a revision."""
+    if not files and not since:
+        return [otherwise]
+    chosen = find_tests(files, ROOT) if files else []
+    return sorted({*chosen, *(find_tests_since(since, ROOT) if since else [])})
 
 
 def _in_processes(workers: int = 0, *, slow: bool = False) -> str:
