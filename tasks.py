@@ -44,7 +44,8 @@ def check(c: Context) -> None:
     tool(c, "ruff format --check .")
     # What only Linux has is found without a Mac. A cache of its own: each system's makes the other's worthless.
     with c.cd(str(ROOT)):
-        darwin = c.run(f"'{BIN}'/mypy --platform darwin --cache-dir .mypy_cache/darwin", asynchronous=True)
+        cache = os.environ.get("MYPY_CACHE_DIR", ".mypy_cache")
+        darwin = c.run(f"'{BIN}'/mypy --platform darwin --cache-dir '{cache}/darwin'", asynchronous=True)
     try:
         tool(c, "mypy")
     finally:
@@ -63,7 +64,7 @@ def check(c: Context) -> None:
         "for": "run what belongs to this file alone; may stand several times",
         "since": "run what belongs to the packages that have changed since this revision, as `origin/main`",
         "keyword": "pytest's -k",
-        "workers": "processes; three more than there are cores by default, and half as many again for slow tests",
+        "workers": "processes; three more than there are cores by default, and two for each core for slow tests",
     },
     iterable=["for_"],
 )
@@ -117,7 +118,7 @@ def _in_processes(workers: int = 0, *, slow: bool = False) -> str:
     slow ones stand in front.
     """
     cores = os.cpu_count() or 1
-    return f"-n {workers or (-(-3 * cores // 2) if slow else cores + 3)} --maxschedchunk 1"
+    return f"-n {workers or (2 * cores if slow else cores + 3)} --maxschedchunk 1"
 
 
 @task(help={"only": "name of one of them, as `python3.12`"})
