@@ -34,7 +34,7 @@ def _gpu(nvml: Any, index: int) -> dict[str, Any]:
         gpu = nvml.nvmlDeviceGetHandleByIndex(index)
         told["uuid"] = nvml.nvmlDeviceGetUUID(gpu)
         readings: dict[str, Callable[[], float]] = {
-            "memory": lambda: nvml.nvmlDeviceGetMemoryInfo(gpu).used,
+            "memory": lambda: _used_memory(nvml, gpu),
             "percent": lambda: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu,
             "power": lambda: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
             "temperature": lambda: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
@@ -55,6 +55,14 @@ def _told(nvml: Any, told: dict[str, Any], name: str, reading: Callable[[], Any]
         return
 
 
+def _used_memory(nvml: Any, gpu: Any) -> int:
+    """Return the bytes that processes hold; before driver 510, with those that the driver keeps for itself."""
+    try:
+        return int(nvml.nvmlDeviceGetMemoryInfo(gpu, nvml.nvmlMemory_v2).used)
+    except nvml.NVMLError:
+        return int(nvml.nvmlDeviceGetMemoryInfo(gpu).used)
+
+
 def _parts(nvml: Any, gpu: Any) -> dict[str, int]:
     if nvml.nvmlDeviceGetMigMode(gpu)[0] != nvml.NVML_DEVICE_MIG_ENABLE:
         return {}
@@ -64,7 +72,7 @@ def _parts(nvml: Any, gpu: Any) -> dict[str, int]:
             part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, index)
         except nvml.NVMLError_NotFound:
             continue
-        found[nvml.nvmlDeviceGetUUID(part)] = nvml.nvmlDeviceGetMemoryInfo(part).used
+        found[nvml.nvmlDeviceGetUUID(part)] = _used_memory(nvml, part)
     return found
 
 

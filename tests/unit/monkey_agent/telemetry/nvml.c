@@ -1,15 +1,20 @@
 /* A driver's library as NVML's header describes it, for machines without one. What its GPUs do stands in the file
- * $NVML_STATE, a line each: UUID PERCENT MEMORY_BYTES MILLIWATTS CELSIUS HOW, HOW being "fine", "lost" (it fell off the
- * bus), "split" (into one MIG instance), "hangs" or "crashes". It is read anew for each call. */
+ * $NVML_STATE, a line each: UUID PERCENT MEMORY_BYTES MILLIWATTS CELSIUS HOW, HOW being "fine", "old" (of a driver before
+ * 510), "lost" (it fell off the bus), "split" (into one MIG instance), "hangs" or "crashes". It is read anew for each
+ * call. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15 };
+enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9, FUNCTION_NOT_FOUND = 13, GPU_IS_LOST = 15 };
 typedef struct { char uuid[96], how[16]; unsigned percent, milliwatts, celsius; unsigned long long memory; } gpu;
 typedef struct { unsigned gpu, memory; } utilization;
 typedef struct { unsigned long long total, free, used; } memory;
+typedef struct { unsigned version; unsigned long long total, reserved, free, used; } memory_v2;
+
+/* What the driver keeps of each GPU for itself. The first question of memory counts it among what is in use. */
+static const unsigned long long TOTAL = 80ull << 30, RESERVED = 600ull << 20;
 
 static int look(unsigned index, gpu *one) {
     FILE *file = fopen(getenv("NVML_STATE"), "r");
@@ -68,10 +73,25 @@ int nvmlDeviceGetUtilizationRates(void *handle, utilization *rates) {
 int nvmlDeviceGetMemoryInfo(void *handle, memory *told) {
     gpu one;
     int code = at(handle, &one);
-    told->total = 80ull << 30;
-    told->used = (size_t)handle > 1000 ? one.memory / 2 : one.memory;
+    told->total = TOTAL;
+    told->used = RESERVED + ((size_t)handle > 1000 ? one.memory / 2 : one.memory);
     told->free = told->total - told->used;
     return code;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2 *told) {
+    memory first;
+    gpu one;
+    int code = nvmlDeviceGetMemoryInfo(handle, &first);
+    if (code) return code;
+    at(handle, &one);
+    if (!strcmp(one.how, "old")) return FUNCTION_NOT_FOUND;
+    if (told->version != (2u << 24 | sizeof *told)) return INVALID_ARGUMENT;
+    told->total = TOTAL;
+    told->reserved = RESERVED;
+    told->free = first.free;
+    told->used = first.used - RESERVED;
+    return SUCCESS;
 }
 
 int nvmlDeviceGetPowerUsage(void *handle, unsigned *milliwatts) {
@@ -91,7 +111,7 @@ int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *celsius) {
 int nvmlDeviceGetMigMode(void *handle, unsigned *current, unsigned *pending) {
     gpu one;
     int code = at(handle, &one);
-    if (!code && !strcmp(one.how, "fine")) return NOT_SUPPORTED;
+    if (!code && strcmp(one.how, "split")) return NOT_SUPPORTED;
     *current = *pending = 1;
     return code;
 }

@@ -73,6 +73,12 @@ def test_a_part_of_a_split_gpu(gpus: Callable[..., None], meter: GpuMeter) -> No
     assert measure_gpu(found[0]) == {"gpu_memory_bytes": 4 * GIB, "gpu_power_watts": 90, "gpu_temperature": 50}
 
 
+def test_memory_is_what_processes_hold(gpus: Callable[..., None], meter: GpuMeter) -> None:
+    """As nvidia-smi has it: without what the driver keeps for itself. A driver before 510 tells both in one."""
+    gpus((A, 0, GIB, 0, 40, "fine"), (B, 0, GIB, 0, 40, "old"))
+    assert [gpu["memory"] for gpu in meter.read()] == [GIB, GIB + 600 * (1 << 20)]
+
+
 def test_one_that_fell_off_the_bus_takes_nothing_with_it(gpus: Callable[..., None], meter: GpuMeter) -> None:
     gpus((A, 87, GIB, 0, 61, "lost"), (B, 13, GIB, 0, 40, "fine"))
     lost, fine = meter.read()
