@@ -1,0 +1,1 @@
+"""The rehearsal of monkey on a real GPU."""
