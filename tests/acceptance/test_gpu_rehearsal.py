@@ -97,28 +97,29 @@ def set_all(**values: Any) -> Callable[[list[Line]], object]:
     return lambda lines: [line.update(values) for line in lines]
 
 
-@pytest.mark.parametrize(
-    ("check", "file", "edit", "said"),
-    [
-        ("each job ran once", "ledger", lambda lines: lines.pop(), "late-0: expected it to note its end"),
-        ("each job ran once", "ledger", drop("quarter-0"), "expected 8 of quarter, each once, found 7"),
-        ("each job ran once", "ledger", lambda lines: lines.append(lines[0]), "2 executions of 1"),
-        ("jobs see", "ledger", set_line("whole-0", "begin", devices="0"), "'GPU-1', found '0'"),
-        ("jobs see", "ledger", set_line("beside-0", "begin", devices=None), "'', found None"),
-        ("four quarters", "ledger", set_line("quarter-7", "begin", at=67), "never more, found 5"),
-        ("four quarters", "ledger", drop("quarter-0", "quarter-4"), "found 3"),
-        ("a whole job", "ledger", set_line("whole-0", "end", at=31), "found whole-1 beside it"),
-        ("a whole job", "ledger", set_line("quarter-0", "begin", at=40), "found quarter-0 beside it"),
-        ("the jobs load", "smi", set_all(percent=0), "at most 0 %"),
-        ("the jobs load", "smi", set_all(memory_bytes=GIB), "expected jobs to hold 16.0 GiB"),
-        ("GPU memory", "smi", set_all(memory_bytes=2 * GIB), "whole-0: expected 1.80 to 2.20 GiB"),
-        ("GPU memory", "smi", lambda lines: lines.clear(), "whole-0: expected samples"),
-        ("GPU use", "smi", set_all(percent=80), "whole-0: expected 70 to 90 % by nvidia-smi, found 99 %"),
-        ("a GPU that a stranger", "smi", set_all(pids=[]), "found none: the agent cannot know"),
-        ("a GPU that a stranger", "ledger", set_line("late-0", "begin", at=100), "found it 2.0 s early"),
-        ("a GPU that a stranger", "ledger", set_line("beside-0", "end", at=103), "found it later"),
-    ],
-)
+#: A check, the file of evidence that is edited, how, and what is said then.
+CASES = [
+    ("each job ran once", "ledger", lambda lines: lines.pop(), "late-0: expected it to note its end"),
+    ("each job ran once", "ledger", drop("quarter-0"), "expected 8 of quarter, each once, found 7"),
+    ("each job ran once", "ledger", lambda lines: lines.append(lines[0]), "2 executions of 1"),
+    ("jobs see", "ledger", set_line("whole-0", "begin", devices="0"), "'GPU-1', found '0'"),
+    ("jobs see", "ledger", set_line("beside-0", "begin", devices=None), "'', found None"),
+    ("four quarters", "ledger", set_line("quarter-7", "begin", at=67), "never more, found 5"),
+    ("four quarters", "ledger", drop("quarter-0", "quarter-4"), "found 3"),
+    ("a whole job", "ledger", set_line("whole-0", "end", at=31), "found whole-1 beside it"),
+    ("a whole job", "ledger", set_line("quarter-0", "begin", at=40), "found quarter-0 beside it"),
+    ("the jobs load", "smi", set_all(percent=0), "at most 0 %"),
+    ("the jobs load", "smi", set_all(memory_bytes=GIB), "expected jobs to hold 16.0 GiB"),
+    ("GPU memory", "smi", set_all(memory_bytes=2 * GIB), "whole-0: expected 1.80 to 2.20 GiB"),
+    ("GPU memory", "smi", lambda lines: lines.clear(), "whole-0: expected samples"),
+    ("GPU use", "smi", set_all(percent=80), "whole-0: expected 70 to 90 % by nvidia-smi, found 99 %"),
+    ("a GPU that a stranger", "smi", set_all(pids=[]), "found none: the agent cannot know"),
+    ("a GPU that a stranger", "ledger", set_line("late-0", "begin", at=100), "found it 2.0 s early"),
+    ("a GPU that a stranger", "ledger", set_line("beside-0", "end", at=103), "found it later"),
+]
+
+
+@pytest.mark.parametrize(("check", "file", "edit", "said"), CASES)
 def test_each_check_can_fail(
     evidence: Path, check: str, file: str, edit: Callable[[list[Line]], object], said: str
 ) -> None:
@@ -141,8 +142,7 @@ def test_a_reason_without_gpu_memory_fails(evidence: Path) -> None:
 
 
 def test_all_checks_are_seen_to_fail() -> None:
-    [mark] = [mark for mark in test_each_check_can_fail.pytestmark if mark.name == "parametrize"]
-    tried = {*(case[0] for case in mark.args[1]), "too large an allocation"}
+    tried = {*(case[0] for case in CASES), "too large an allocation"}
     assert all(any(name.startswith(each) for each in tried) for name in CHECKS)
 
 
