@@ -14,7 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from tests import browser, ci_linters, contained, forge_programs, host_root, local_slurm, own_kernel, services, sshd
+from tests import (
+    browser,
+    ci_linters,
+    contained,
+    forge_programs,
+    host_root,
+    local_slurm,
+    own_kernel,
+    ray_samples,
+    services,
+    sshd,
+)
 from tests.folding import machine as folding_machine
 from tests.kubernetes import programs as kubernetes_programs
 from tests.nfs import site as nfs_site
@@ -62,6 +73,7 @@ PROBES: dict[str, Callable[[], bool]] = {
     # A Debian with a kernel of its own: control groups of version 2, whatever this machine has.
     "own-kernel": own_kernel.available,
     "pulumi": lambda: services.pulumi_directory() is not None and _is_installed("pulumi"),
+    "ray": lambda: ray_samples.ray_directory().exists(),
     "slurm": local_slurm.is_installed,
     # Where Debian keeps it, the PATH of a user does not look.
     "sshd": lambda: sshd.program() is not None,
@@ -90,6 +102,7 @@ LIBRARIES = {
     "pulumi_aws": "pulumi-aws",
     "pulumi_gcp": "pulumi-gcp",
     "pyarrow": "pyarrow",
+    "scipy": "scipy",
     "ruff": "ruff",
     "semver": "pulumi-library",
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from invoke.context import Context
 from invoke.tasks import task
 
-from tests import ci_linters, forge_programs, host_root
+from tests import ci_linters, forge_programs, host_root, ray_samples
 from tests import pythons as others
 from tests import services as servers
 from tests.daemon_policy import hold_daemons
@@ -67,6 +67,7 @@ def services(c: Context) -> None:
     _npm(servers.GRAFANA, servers.grafana_modules(), servers.install_grafana)
     _npm(servers.IAM, servers.iam_modules(), servers.install_iam)
     ci_linters.install_linters()
+    _ray()
 
 
 def _npm(package: str, place: Path, install: Callable[[], None]) -> None:
@@ -77,6 +78,17 @@ def _npm(package: str, place: Path, install: Callable[[], None]) -> None:
     else:
         print(f"services: installing {package} into {servers.CACHE}", flush=True)
         install()
+
+
+def _ray() -> None:
+    if ray_samples.ray_directory().exists():
+        print(f"services: {ray_samples.RAY} is here")
+        return
+    print(f"services: taking two files of {ray_samples.RAY} into {servers.CACHE}", flush=True)
+    try:
+        ray_samples.install_ray()
+    except (OSError, subprocess.CalledProcessError) as exc:
+        print(f"services: no {ray_samples.RAY} ({exc}); its tests will be skipped")
 
 
 def _pulumi() -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
-from monkey.spec.parameters.sampling import MAX_DRAW_SIGMAS, Distribution
+from monkey.spec.parameters.sampling import MAX_DRAW_SIGMAS, RAY_INTEGERS, Distribution
 from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, make_mistake_error, suggest_word
 
 #: What each kind needs, and may have besides.
@@ -20,6 +20,9 @@ DISTRIBUTION_KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "q_log_uniform_values": (("min", "max", "q"), ()),
     "q_normal": (("q",), ("mu", "sigma")),
     "q_log_normal": (("q",), ("mu", "sigma")),
+    "qrandint": (("min", "max", "q"), ()),
+    "lograndint": (("min", "max"), ()),
+    "qlograndint": (("min", "max", "q"), ()),
 }
 
 #: Keys of the long form.
@@ -45,15 +48,12 @@ DISTRIBUTION_ALIASES = {
     "loguniform": "log_uniform_values",
     "qloguniform": "q_log_uniform_values",
     "randint": "int_uniform",
-    "qrandint": "q_uniform",
-    "lograndint": "q_log_uniform_values",
-    "qlograndint": "q_log_uniform_values",
     "randn": "normal",
     "qrandn": "q_normal",
     "lognormal": "log_normal",
 }
-#: Ray leaves their upper end out.
-_EXCLUSIVE = ("randint", "lograndint")
+#: Whole numbers, of which Ray leaves the upper end out where they have no q, or one of 1.
+_RAY_INTEGERS = ("randint", *RAY_INTEGERS)
 
 _NOT_YET = (
     "beta", "q_beta", "inv_log_uniform", "inv_log_uniform_values", "q_inv_log_uniform", "sample_from",
@@ -80,13 +80,15 @@ def parse_distribution(
     """Read `{distribution: …, min: …, max: …}`; `where` says where a key stands. Raises MistakesError."""
     word = raw["distribution"] if "distribution" in raw else _guess_kind(raw)
     kind = _parse_kind(word, raw, where)
-    if word in ("lograndint",):
-        raw = {**raw, "q": 1}
     numbers = _parse_numbers(kind, raw, where)
-    if word in _EXCLUSIVE:
-        numbers["max"] = _require_whole_number("max", numbers["max"], where) - 1
-    if kind == "int_uniform" or "randint" in str(word):
+    if kind == "int_uniform" or word in _RAY_INTEGERS:
         numbers = {key: _require_whole_number(key, number, where) for key, number in numbers.items()}
+    if word in _RAY_INTEGERS:
+        _check_order(numbers["min"], numbers["max"], where)
+        if numbers.get("q", 1) == 1:
+            numbers["max"] -= 1
+    if kind in RAY_INTEGERS:
+        numbers = {"q": 1, **numbers}
     made = Distribution(
         kind,
         low=numbers.get("min", 0),
@@ -199,11 +201,9 @@ def _require_whole_number(key: str, value: int | float, where: Callable[[str], t
 
 
 def _check_distribution(d: Distribution, where: Callable[[str], tuple[str, ...]]) -> None:
-    if "uniform" in d.kind and not d.low < d.high and not (d.kind == "int_uniform" and d.low == d.high):
-        raise make_mistake_error(
-            f"expected min < max, found {d.low} and {d.high}", "swap them, or write {value: 1}", where("max")
-        )
-    if "log_uniform" in d.kind and d.low <= 0:
+    if d.is_bounded and not (d.low == d.high and d.kind in ("int_uniform", *RAY_INTEGERS)):
+        _check_order(d.low, d.high, where)
+    if d.is_bounded and "log" in d.kind and d.low <= 0:
         hint = "min and max are the values, not their exponents"
         raise make_mistake_error(f"a logarithm needs min > 0, found {d.low}", hint, where("min"))
     if d.sigma <= 0:
@@ -219,17 +219,23 @@ def _check_distribution(d: Distribution, where: Callable[[str], tuple[str, ...]]
         _check_steps(d, math.exp(far) if "log_normal" in d.kind else far, where)
 
 
+def _check_order(low: int | float, high: int | float, where: Callable[[str], tuple[str, ...]]) -> None:
+    if not low < high:
+        hint = f"swap them, or write {{value: {low}}}"
+        raise make_mistake_error(f"expected min < max, found {low} and {high}", hint, where("max"))
+
+
 def _check_steps(d: Distribution, far: float, where: Callable[[str], tuple[str, ...]]) -> None:
     """Refuse a `q` that leaves nothing, or steps that floats can no longer tell apart."""
     assert d.q is not None
     if d.q <= 0:
         raise make_mistake_error(f"expected q > 0, found {d.q}", "q is the step between values", where("q"))
-    furthest = max(abs(d.low), abs(d.high)) if "uniform" in d.kind else far
+    furthest = max(abs(d.low), abs(d.high)) if d.is_bounded else far
     if furthest / d.q > 1e12:
         raise make_mistake_error(
             f"q: {d.q} is too fine for values up to {furthest:.4g}", "use a larger q, or none", where("q")
         )
-    if "uniform" in d.kind and not d.multiples():
+    if d.is_bounded and not d.multiples():
         raise make_mistake_error(
             f"no multiple of q: {d.q} lies between {d.low} and {d.high}", "use a smaller q", where("q")
         )

@@ -60,7 +60,7 @@ class Parameter:
         d = self.distribution
         if d is not None and d.kind == "int_uniform":
             return range(int(d.low), int(d.high) + 1)
-        if d is not None and d.kind == "q_uniform":
+        if d is not None and d.kind in ("q_uniform", "qrandint"):
             return SteppedRange(d.multiples(), d.multiple)
         return self.values
 

@@ -8,6 +8,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate
 
 #: Bits of a draw k: for every k, (k + 0.5) / 2**52 is a float strictly between 0 and 1.
@@ -19,13 +20,16 @@ _SCALE = 2.0**-DRAW_BITS
 _DRAWS_PER_BATCH = 64
 _FIRST_WORDS = struct.Struct(">" + "Q24x" * _DRAWS_PER_BATCH)
 
+#: Ray's whole numbers: multiples of q, of which none is rounded to.
+RAY_INTEGERS = ("qrandint", "lograndint", "qlograndint")
+
 #: No draw lies further out than this many sigmas (8.2 for 52 bits).
 MAX_DRAW_SIGMAS = 9.0
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """The distribution of a parameter's draws. `kind` is W&B's word; both bounds are included.
+    """The distribution of a parameter's draws. `kind` is W&B's word, or Ray's; both bounds are included.
 
     `low` and `high` bound the values themselves, not their exponents. In log_normal and q_log_normal, `mu` and `sigma`
     are those of the logarithm. Values are rounded to multiples of `q`, which are whole numbers if `q` is an int.
@@ -38,16 +42,25 @@ class Distribution:
     sigma: float = 1
     q: int | float | None = None
 
+    @property
+    def is_bounded(self) -> bool:
+        """Say whether `low` and `high` mean anything."""
+        return "normal" not in self.kind
+
     def multiples(self) -> range:
-        """Return all n whose n * q is within the bounds (q_uniform, q_log_uniform_values)."""
+        """Return all n whose n * q is within the bounds, which are the numbers that their digits say."""
         assert self.q is not None
-        # A thousandth of a step forgives 0.3 / 0.1 = 2.9999999999999996.
-        return range(math.ceil(self.low / self.q - 1e-3), math.floor(self.high / self.q + 1e-3) + 1)
+        q = Fraction(repr(self.q))
+        return range(math.ceil(Fraction(repr(self.low)) / q), math.floor(Fraction(repr(self.high)) / q) + 1)
 
     def multiple(self, n: int) -> int | float:
         """Return n * q as people write it: 0.3, not 0.30000000000000004."""
         assert self.q is not None
-        return n * self.q if isinstance(self.q, int) else float(f"{n * self.q:.12g}") + 0.0  # no -0.0
+        if isinstance(self.q, int):
+            return n * self.q
+        value = float(f"{n * self.q:.12g}") + 0.0  # no -0.0
+        # 12 digits of a bound that has more may lie beyond it.
+        return min(max(value, self.low), self.high) if self.is_bounded else value
 
 
 def generate_draws(seed: int, name: str) -> Iterator[int]:
@@ -81,8 +94,23 @@ def make_sampler(distribution: Distribution) -> Callable[[int], int | float]:
     if d.kind == "int_uniform":
         low, count = int(d.low), int(d.high) - int(d.low) + 1
         return lambda unit: low + ((unit * count) >> DRAW_BITS)
+    if d.kind in RAY_INTEGERS:
+        return _make_ray_integer_sampler(d)
     smooth = _SMOOTH[d.kind.removeprefix("q_")](d)
     return _quantised(d, smooth) if d.kind.startswith("q_") else smooth
+
+
+def _make_ray_integer_sampler(d: Distribution) -> Callable[[int], int | float]:
+    """Return the function from a draw to one of the multiples of q.
+
+    Ray draws n itself and rounds nothing: each multiple of a `qrandint` is as likely as the others, also the outermost
+    (ray-project/ray#65864). A logarithmic n is the whole part of a number up to the next n.
+    """
+    multiples = d.multiples()
+    if d.kind == "qrandint":
+        return lambda unit: d.multiple(multiples[(unit * len(multiples)) >> DRAW_BITS])
+    draw = _log_uniform(Distribution("log_uniform_values", multiples.start, multiples.stop))
+    return lambda unit: d.multiple(min(math.floor(draw(unit)), multiples[-1]))
 
 
 def _portable(value: float) -> float:

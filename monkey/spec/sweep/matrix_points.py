@@ -89,7 +89,9 @@ def _draw_points(spec: Spec) -> dict[str, ParameterColumn]:
     cap = spec.run_cap or 0
     found: dict[str, ParameterColumn] = {}
     for axis in _list_axes(spec):
-        draws = islice(generate_draws(spec.seed, axis[0].name), cap)
+        # In whatever order a zipped group stands.
+        name = min(parameter.name for parameter in axis)
+        draws = islice(generate_draws(spec.seed, name), cap)
         found |= _draw_parameter(axis[0], draws) if len(axis) == 1 else _draw_zipped_group(axis, draws)
     return {name: found[name] for name in spec.parameters}
 

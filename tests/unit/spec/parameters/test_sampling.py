@@ -107,6 +107,33 @@ def test_quantised_values_are_multiples_within_bounds(draw: int, q: float, kind:
     assert len(repr(value)) <= 6
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "q", "expected"),
+    [
+        (1000, 4999, 1000, [1000, 2000, 3000, 4000]),
+        (1001, 5000, 1000, [2000, 3000, 4000, 5000]),
+        (0, 0.3, 0.1, [0.0, 0.1, 0.2, 0.3]),
+        (0.7, 2.1, 0.7, [0.7, 1.4, 2.1]),
+        (0.29999, 0.60001, 0.3, [0.3, 0.6]),
+        (0.30001, 0.59999, 0.1, [0.4, 0.5]),
+        (1 / 3, 1.0, 1 / 3, [1 / 3, 0.666666666667, 1.0]),
+        (1 / 3, 0.6666666666666667, 1 / 3, [1 / 3, 0.6666666666666667]),
+    ],
+)
+def test_a_grid_and_draws_have_the_multiples_within_bounds(low: float, high: float, q: float, expected: list) -> None:
+    form = f"{{distribution: q_uniform, min: {low}, max: {high}, q: {q}}}"
+    assert [job["n"] for job in jobs(f"parameters: {{n: {form}}}")] == expected
+    drawn = jobs(f"method: random\nrun_cap: 200\nparameters: {{n: {form}}}")
+    assert sorted(job["n"] for job in drawn) == expected
+
+
+def test_lines_of_a_zipped_group_may_stand_in_any_order() -> None:
+    text = "method: random\nrun_cap: 30\nparameters: {{{}}}\nzip: [[{}]]"
+    one = jobs(text.format("lr: {min: 0.0, max: 1.0}, x: [1, 2, 3, 4], y: [a, b, c, d]", "x, y"))
+    other = jobs(text.format("y: [a, b, c, d], lr: {min: 0.0, max: 1.0}, x: [1, 2, 3, 4]", "y, x"))
+    assert one == other
+
+
 def test_both_ends_are_reached() -> None:
     ends = (0, (1 << DRAW_BITS) - 1)
     assert [make_sampler(Distribution("int_uniform", 3, 9))(end) for end in ends] == [3, 9]
