@@ -44,6 +44,8 @@ DRAWS, RESAMPLES = 4_000, 300
 SIZES = (3, 5, 10, 20)
 #: Simulated comparisons, of so many configurations and seeds.
 COMPARISONS, CONFIGURATIONS, SEEDS = 2_000, 12, 5
+#: Comparisons without a difference, of so many configurations and seeds.
+SHAPES = ((1, 3), (2, 3), (12, 3), (60, 3), (100, 3), (12, 5), (12, 10))
 SCIPY = """
 import json, sys
 from scipy import stats
@@ -86,26 +88,36 @@ def measure_coverage(draws: random.Random) -> dict[str, dict[int, tuple[float, f
     return table
 
 
-def draw_comparison(draws: random.Random, shift: float) -> SweepComparison:
-    """Return a comparison in which half of the noise is the seed's, and HEAD is worse by so many deviations."""
+def draw_comparison(
+    draw_pair: Callable[[], tuple[float, float]], configurations: int = CONFIGURATIONS, seeds: int = SEEDS
+) -> SweepComparison:
+    """Return a comparison whose pairs (BASE, HEAD) are drawn."""
     settings = SweepSettings(metric=METRIC.name, maximize=True)
     base, head = (ComparedSide(role, role, gather_results(JobTable(), settings, {}), {}) for role in ("BASE", "HEAD"))
     made = []
-    for at in range(CONFIGURATIONS):
+    for at in range(configurations):
         pairs = []
-        for seed in range(SEEDS):
-            shared = draws.gauss(0, 1)
-            x, y = (sqrt(0.5) * (shared + draws.gauss(0, 1)) for _ in range(2))
-            pairs.append(JobPair({"seed": seed}, f"b{at}.{seed}", f"h{at}.{seed}", x, y - shift, same=False))
+        for seed in range(seeds):
+            x, y = draw_pair()
+            pairs.append(JobPair({"seed": seed}, f"b{at}.{seed}", f"h{at}.{seed}", x, y, same=False))
         made.append(PairedConfiguration({"at": at}, pairs))
     return compare_sides(base, head, PairedJobs(made, []), METRIC, limit=0.0)
 
 
 def measure_alarms(draws: random.Random, shift: float) -> dict[str, float]:
-    """Return of how many of 100 comparisons something is said to be worse: by what."""
+    """Return of how many of 100 comparisons something is said to be worse: by what.
+
+    Half of the noise is the seed's, and HEAD is worse by so many deviations.
+    """
+
+    def draw_pair() -> tuple[float, float]:
+        shared = draws.gauss(0, 1)
+        x, y = (sqrt(0.5) * (shared + draws.gauss(0, 1)) for _ in range(2))
+        return x, y - shift
+
     found = dict.fromkeys(("regression", "a configuration", "the mean over all", "an interval, uncorrected"), 0)
     for _ in range(COMPARISONS):
-        compared = draw_comparison(draws, shift)
+        compared = draw_comparison(draw_pair)
         overall = compared.overall
         found["regression"] += compared.verdict is ComparisonVerdict.REGRESSION
         found["a configuration"] += ComparisonMark.WORSE in compared.counts
@@ -113,6 +125,47 @@ def measure_alarms(draws: random.Random, shift: float) -> dict[str, float]:
         tests = [each.test for each in compared.configurations if each.test]
         found["an interval, uncorrected"] += any(test.worse <= 0.025 for test in tests)
     return {name: 100 * count / COMPARISONS for name, count in found.items()}
+
+
+def measure_false_alarms(draws: random.Random) -> float:
+    """Print how many of 100 comparisons without a difference say "regression", by what is logged; return the most."""
+
+    def count_right(images: int, accuracy: float) -> float:
+        return sum(draws.random() < accuracy for _ in range(images)) / images
+
+    def draw_nearly_right() -> float:
+        return round(min(1.0, draws.gauss(0.95, sqrt(0.95 * 0.05 / 10_000))), 4)
+
+    kinds: dict[str, Callable[[], float]] = {
+        "normal": lambda: draws.gauss(0, 1),
+        "skewed (exponential)": lambda: draws.expovariate(1),
+        "accuracy over 20, 0.9": lambda: count_right(20, 0.9),
+        "accuracy over 50, 0.98": lambda: count_right(50, 0.98),
+        "accuracy over 100, 0.98": lambda: count_right(100, 0.98),
+        "accuracy over 10,000, 0.95": draw_nearly_right,
+        "three decimals": lambda: round(draws.gauss(0.95, 0.01), 3),
+        "two decimals": lambda: round(draws.gauss(0.95, 0.01), 2),
+        "one decimal": lambda: round(draws.gauss(0.95, 0.03), 1),
+        "half of them equal": lambda: 0.9 if draws.random() < 0.5 else round(draws.gauss(0.9, 0.02), 2),
+    }
+    most = 0.0
+    for kind, draw in kinds.items():
+        rates = {}
+        for configurations, seeds in SHAPES:
+            rates[f"{configurations} × {seeds}"] = _measure_rate(draw, configurations, seeds)
+        shown = ", ".join(f"{shape}: {rate:.1f}" for shape, rate in rates.items())
+        print(f"  false regressions of 100, {kind}: {shown}", flush=True)
+        most = max(most, *rates.values())
+    return most
+
+
+def _measure_rate(draw: Callable[[], float], configurations: int, seeds: int) -> float:
+    """Return how many of 100 comparisons say "regression", where both sides are drawn alike."""
+    false = 0
+    for _ in range(COMPARISONS):
+        compared = draw_comparison(lambda: (draw(), draw()), configurations, seeds)
+        false += compared.verdict is ComparisonVerdict.REGRESSION
+    return 100 * false / COMPARISONS
 
 
 def compare_with_scipy(draws: random.Random) -> float | None:
@@ -201,13 +254,18 @@ def main() -> None:
     none, some = measure_alarms(draws, 0.0), measure_alarms(draws, 0.5)
     print(f"  said to be worse, of 100 comparisons without a difference: {none}")
     print(f"  … with HEAD worse by half a deviation everywhere: {some}")
+    most = measure_false_alarms(draws)
     ratios = {}
     with tempfile.TemporaryDirectory() as directory:
         for name, compared in run_trainings(Path(directory)).items():
             line, ratios[name] = describe_pairing(name, compared)
             print(f"  {line}")
     normal = [ours for ours, _ in coverage["normal"].values()]
-    peers = {"without correction": none["an interval, uncorrected"], "lowest coverage": min(normal)}
+    peers = {
+        "without correction": none["an interval, uncorrected"],
+        "lowest coverage": min(normal),
+        "most by any metric": most,
+    }
     peers |= {f"width by pairing, {name}": ratio for name, ratio in ratios.items()}
     ours = none["regression"]
     report("compare", "false regressions of 100", ours, peers, ours / none["an interval, uncorrected"])

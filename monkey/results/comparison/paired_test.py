@@ -2,23 +2,33 @@
 
 Two things decide: the differences alone (their mean, deviation and number), and Holm's correction for the number of
 configurations that are looked at. How well pairs correlate is shown, and decides nothing.
+
+Three equal differences have no deviation, and would be certain of themselves. Of a metric with few digits, such as an
+accuracy over 100 images, they are an accident. Rounding alone makes a value vary by step / √12 (Sheppard, 1898), and a
+difference of two by √2 times as much: less is not believed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, pairwise
 from math import sqrt
 from statistics import fmean
 from typing import NamedTuple
 
 from monkey.results.groups import MetricSpread, summarize_values
-from monkey.results.t_interval import CONFIDENCE, compute_t_tail
+from monkey.results.t_interval import CONFIDENCE, compute_half_width, compute_t_tail
 
 #: Differences below which nothing is said: of two, the interval is nine standard deviations wide.
 FEWEST_DIFFERENCES = 3
 #: A verdict wants a chance of at most this: then the whole interval of 95 % lies on one side.
 ALPHA = (1 - CONFIDENCE) / 2
+#: The least deviation of a difference that is believed, in steps of the metric: 1 / √6, rounded down so that three
+#: equal differences of one step are just a verdict where nothing else is looked at.
+LEAST_DEVIATION = 0.4
+#: Values closer than this, relative to the largest, are one: a mean of 32-bit floats depends on their order.
+_SAME = 2.0**-22
 
 
 class PairedTest(NamedTuple):
@@ -31,21 +41,48 @@ class PairedTest(NamedTuple):
     better: float
 
 
-def compute_paired_test(differences: Sequence[float], limit: float, *, maximize: bool) -> PairedTest | None:
-    """Return the t test of differences, in units of the metric as is `limit`; None for fewer than three."""
+def find_step(groups: Iterable[Sequence[tuple[float, float]]]) -> float:
+    """Return the smallest distance of two values of the metric, of pairs (BASE, HEAD) by configuration.
+
+    It is 0 where no seed changes anything, in no configuration and on no side: such values are exact.
+    """
+    sides = [side for group in groups if group for side in zip(*group, strict=True)]
+    values = sorted({value for side in sides for value in side})
+    if all(min(side) == max(side) for side in sides):
+        return 0.0
+    noise = _SAME * max(abs(value) for value in values)
+    return min((above - below for below, above in pairwise(values) if above - below > noise), default=0.0)
+
+
+def summarize_differences(differences: Sequence[float], least: float) -> MetricSpread:
+    """Return the spread of differences; its interval is as if their deviation were `least`, where it is less."""
+    spread = summarize_values(differences)
+    if spread.std is None or spread.std >= least:
+        return spread
+    return replace(spread, ci95=compute_half_width(least, spread.n))
+
+
+def compute_paired_test(
+    differences: Sequence[float], limit: float, *, maximize: bool, least: float = 0.0
+) -> PairedTest | None:
+    """Return the t test of differences, in units of the metric as is `limit`; None for fewer than three.
+
+    `least`: the least deviation of a difference that is believed, in the same units.
+    """
     if len(differences) < FEWEST_DIFFERENCES:
         return None
-    spread = summarize_values(differences)
-    gain = spread.mean if maximize else -spread.mean
-    return PairedTest(spread, _compute_chance(-gain - limit, spread), _compute_chance(gain, spread))
-
-
-def _compute_chance(excess: float, spread: MetricSpread) -> float:
-    """Return how likely a mean lies at least so far above what it should be at most."""
+    spread = summarize_differences(differences, least)
     assert spread.std is not None  # of three or more
-    if spread.std == 0:
+    gain = spread.mean if maximize else -spread.mean
+    error = max(spread.std, least) / sqrt(spread.n)
+    return PairedTest(spread, _compute_chance(-gain - limit, error, spread.n), _compute_chance(gain, error, spread.n))
+
+
+def _compute_chance(excess: float, error: float, n: int) -> float:
+    """Return how likely a mean of `n`, with that standard error, lies so far above what it should be at most."""
+    if error == 0:
         return 0.0 if excess > 0 else 1.0
-    return compute_t_tail(excess / spread.std * sqrt(spread.n), spread.n - 1)
+    return compute_t_tail(excess / error, n - 1)
 
 
 def apply_holm_correction(chances: Sequence[float]) -> list[float]:

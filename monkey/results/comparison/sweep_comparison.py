@@ -7,16 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from math import sqrt
+from statistics import fmean
 
 from monkey.results.comparison.compared_metric import ComparedMetric
 from monkey.results.comparison.job_pairs import ComparedSide, JobPair, PairedJobs, UnpairedJob
 from monkey.results.comparison.paired_test import (
     ALPHA,
     FEWEST_DIFFERENCES,
+    LEAST_DEVIATION,
     PairedTest,
     apply_holm_correction,
     compute_correlation,
     compute_paired_test,
+    find_step,
+    summarize_differences,
 )
 from monkey.results.groups import MetricSpread, summarize_values
 from monkey.spec.job.job_table import ParameterValue
@@ -48,15 +53,23 @@ class ComparisonVerdict(StrEnum):
 class ComparedConfiguration:
     """One configuration that both sides have; the test is None for fewer than three pairs."""
 
-    def __init__(self, parameters: dict[str, ParameterValue], pairs: Sequence[JobPair], test: PairedTest | None):
-        """Keep what was paired, and its test; `mark_configurations` sets the mark."""
+    def __init__(
+        self,
+        parameters: dict[str, ParameterValue],
+        pairs: Sequence[JobPair],
+        test: PairedTest | None,
+        least: float = 0.0,
+    ):
+        """Keep what was paired, its test, and the least deviation of it; `mark_configurations` sets the mark."""
         self.parameters, self.pairs, self.test = parameters, pairs, test
         self.mark = ComparisonMark.UNKNOWN
         #: The one-sided p values after Holm's correction; None where there is no test.
         self.worse: float | None = None
         self.better: float | None = None
         #: Of the differences HEAD less BASE; None without any pair.
-        self.spread: MetricSpread | None = summarize_values([pair.delta for pair in pairs]) if pairs else None
+        self.spread: MetricSpread | None = None
+        if pairs:
+            self.spread = summarize_differences([pair.delta for pair in pairs], least)
         self.base_mean = summarize_values([pair.base for pair in pairs]).mean if pairs else None
         self.head_mean = summarize_values([pair.head for pair in pairs]).mean if pairs else None
 
@@ -101,6 +114,8 @@ class SweepComparison:
     unpaired: Sequence[UnpairedJob]
     #: Why there is no pair at all; "" where that is not so, or no reason is known.
     no_pairs: str = ""
+    #: The least deviation of a difference that is believed, in units of the metric.
+    least: float = 0.0
 
     @property
     def pairs(self) -> int:
@@ -115,16 +130,19 @@ class SweepComparison:
     @cached_property
     def overall(self) -> OverallDifference | None:
         """The difference over configurations; None for fewer than two: one says all by itself."""
-        means = [each.spread.mean for each in self.configurations if each.spread is not None]
-        if len(means) < 2:
+        spreads = [each.spread for each in self.configurations if each.spread is not None]
+        if len(spreads) < 2:
             return None
-        test = compute_paired_test(means, self.limit, maximize=self.metric.maximize)
+        means = [spread.mean for spread in spreads]
+        # A mean of n differences is as much finer.
+        least = self.least * sqrt(fmean(1 / spread.n for spread in spreads))
+        test = compute_paired_test(means, self.limit, maximize=self.metric.maximize, least=least)
         mark = ComparisonMark.UNKNOWN
         if all(each.same for each in self.configurations if each.pairs):
             mark = ComparisonMark.SAME
         elif test is not None:
             mark = _rate_difference(test.worse, test.better)
-        return OverallDifference(mark, summarize_values(means), test)
+        return OverallDifference(mark, summarize_differences(means, least), test)
 
     @cached_property
     def counts(self) -> Counter[ComparisonMark]:
@@ -163,13 +181,15 @@ def compare_sides(
 ) -> SweepComparison:
     """Return the comparison of two sides whose jobs were paired; `limit` in units of the metric, at least 0."""
     made = []
+    step = find_step([(pair.base, pair.head) for pair in pairs] for _, pairs in paired.configurations)
+    least = LEAST_DEVIATION * step
     for parameters, pairs in paired.configurations:
-        test = compute_paired_test([pair.delta for pair in pairs], limit, maximize=metric.maximize)
-        made.append(ComparedConfiguration(dict(parameters), pairs, test))
+        test = compute_paired_test([pair.delta for pair in pairs], limit, maximize=metric.maximize, least=least)
+        made.append(ComparedConfiguration(dict(parameters), pairs, test, least))
     mark_configurations(made)
     ranks = list(ComparisonMark)
     made.sort(key=lambda each: ranks.index(each.mark))
-    return SweepComparison(base, head, metric, limit, made, paired.unpaired, no_pairs)
+    return SweepComparison(base, head, metric, limit, made, paired.unpaired, no_pairs, least)
 
 
 def mark_configurations(configurations: Sequence[ComparedConfiguration]) -> None:

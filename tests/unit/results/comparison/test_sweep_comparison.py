@@ -239,3 +239,43 @@ def test_without_a_difference_few_comparisons_find_one() -> None:
         uncorrected += any(each.test is not None and each.test.worse <= 0.025 for each in found.configurations)
     assert 100 * false / runs <= 5 + 300 * sqrt(0.05 * 0.95 / runs)
     assert uncorrected > 3 * false
+
+
+@pytest.mark.parametrize(
+    ("images", "accuracy", "digits"),
+    [(20, 0.9, 9), (50, 0.98, 9), (100, 0.98, 9), (500, 0.95, 2), (10_000, 0.95, 1)],
+)
+def test_a_metric_of_few_digits_is_no_regression_by_itself(images: int, accuracy: float, digits: int) -> None:
+    """Of 60 configurations of three seeds, some have three equal differences: a third to a half of the comparisons."""
+    draws, runs = random.Random(5), 30
+
+    def draw(_: str, __: dict[str, Any]) -> Job:
+        # The number of right ones is nearly normal; logged with few digits, it has few values.
+        right = round(draws.gauss(images * accuracy, sqrt(images * accuracy * (1 - accuracy))))
+        return at(round(min(right, images) / images, digits))
+
+    found = [compared(*sides(draw, lr=range(60), seed=range(3))) for _ in range(runs)]
+    false = sum(each.verdict is ComparisonVerdict.REGRESSION for each in found)
+    assert 100 * false / runs <= 5 + 300 * sqrt(0.05 * 0.95 / runs)
+
+
+def test_three_equal_differences_of_one_step_are_no_evidence_among_several_configurations() -> None:
+    """Twelve configurations of accuracies over 100 images; of one, all three seeds have one image less."""
+    seen = {"BASE": [0.97, 0.98, 0.99], "HEAD": [0.98, 0.99, 0.97]}
+
+    def of(role: str, job: dict[str, Any]) -> Job:
+        if job["lr"] == 3:
+            return at([0.98, 0.98, 0.99][job["seed"]] - (0.01 if role == "HEAD" else 0))
+        return at(seen[role][job["seed"]])
+
+    found = compared(*sides(of, lr=range(12), seed=range(3)))
+    assert found.verdict is ComparisonVerdict.NONE
+    [one] = [each for each in found.configurations if each.parameters["lr"] == 3]
+    assert one.spread is not None and one.spread.mean == pytest.approx(-0.01)
+    # Student's t of two degrees, times 0.4 steps, over the root of three.
+    assert one.spread.ci95 == pytest.approx(4.302653 * 0.4 * 0.01 / sqrt(3))
+
+
+def test_values_that_no_seed_changes_are_exact() -> None:
+    found = compared(*sides(lambda r, j: at(1.0 if r == "HEAD" and j["lr"] else 2.0), lr=[0, 1], seed=range(3)))
+    assert marks(found) == {0: "no verdict", 1: "worse"}
