@@ -86,7 +86,7 @@ async def _machines(world: World, plan: Plan, now: float, say: Say) -> None:
         if part.changes and part.after is not None and not part.unwanted:
             fleet, again = world.fleet(part.fleet), partial(recount_work, world, plan, part, now)
             try:
-                await fleet.converge(make_planned_work(plan, part, now), partial(say, part.fleet), again)
+                await fleet.converge(make_planned_work(plan, part, now), partial(say, part.fleet), again, world.bars)
             except FleetError as exc:
                 failed[part.fleet] = exc
     if failed and not any(part.jobs and part.fleet not in failed for part in plan.fleets):

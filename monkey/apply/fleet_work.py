@@ -116,7 +116,7 @@ async def call_for_agents(world: World, fleet: str, sweep: str, say: Say) -> Non
     views = await _at_work(world, fleet)
     asked = frozenset(name for view in views if view.state.name == sweep for name in _secrets(view))
     others = frozenset(name for view in views for name in _secrets(view)) - asked
-    await world.fleet(fleet).converge(_work([*map(_lot, views)], asked, others), say)
+    await world.fleet(fleet).converge(_work([*map(_lot, views)], asked, others), say, bars=world.bars)
 
 
 def sum_unfinished_work(snapshot: StoreSnapshot, fleet: str) -> FleetWork:

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, Instance, TaggedResource
 from monkey.spec.job.recipe import JobResources
+from monkey.store.content.upload_progress import Begin, show_no_progress
 
 #: Counts the work again, when a fleet is about to be converged.
 Recount = Callable[[], Awaitable[FleetWork]]
@@ -32,7 +33,9 @@ class Fleet(Protocol):
     async def preview(self, work: FleetWork) -> FleetForecast:
         """Return what `converge` would do. Trouble that concerns only some machines is part of the forecast."""
 
-    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
+    async def converge(
+        self, work: FleetWork, say: Say, recount: Recount | None = None, bars: Begin = show_no_progress
+    ) -> None:
         """Set the machines up for `work`; trouble with only some of them is said, and does not stop the others.
 
         `recount` counts the work again where another apply changed the machines meanwhile. Returns as soon as the

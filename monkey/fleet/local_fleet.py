@@ -32,6 +32,7 @@ from monkey.spec.job.counted_resources import CountedResources, spell_counts
 from monkey.spec.job.lease_length import LEASE, spell_lease_argument
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.job.runtime_kind import RuntimeKind
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.untrusted_files import make_private_directory
 
 #: How many of an agent's last lines an error shows.
@@ -116,7 +117,9 @@ class LocalFleet:
         """See `Fleet.check_secrets`: the agent that we start has our environment."""
         SecretValues().get(names)
 
-    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
+    async def converge(
+        self, work: FleetWork, say: Say, recount: Recount | None = None, bars: Begin = show_no_progress
+    ) -> None:
         """Start the agent unless one lives."""
         if work.jobs and not is_agent_alive(self.directory) and not self._running():
             self._start()

@@ -43,8 +43,7 @@ LIMITS = {
     "boots": _MIB,
     #: Pulumi's state and its history.
     "machines": 16 * _MIB,
-    #: The code of agents, and whose entries they obey.
-    "bundle": 256 * _MIB,
+    #: Whose entries agents obey.
     "signers": _MIB,
 }
 #: The same for every other key.

@@ -90,13 +90,14 @@ class RentedSite:
     def user_data(self, group: str, *, bundle: str = "", **about: Any) -> str:
         """Return what machines of a group are told; the bundle is put into the store, unless it is another one."""
         told = {"orphan_timeout": 300.0, "idle_timeout": 600.0, "boot_patience": 900.0, **self._about, **about}
-        sha256 = bundle or self.publish().sha256
+        built = self.publish()
         return write_user_data(
             MachineSettings(
                 store=self.url,
                 project="shop",
                 fleet="rented",
-                bundle=sha256,
+                bundle=bundle or built.sha256,
+                parts=len(built.parts),
                 signers=hash_signers(load_user_signers().format_for_machine()),
                 group=group,
                 **told,
@@ -107,7 +108,7 @@ class RentedSite:
         """Put the agent's code, and whom it obeys, into the store."""
         built = publishing.build_for_store(self.url, "x86_64")
         signers = load_user_signers().format_for_machine()
-        self.in_store(lambda store: publishing.publish_once(store, built, signers))
+        self.in_store(lambda store: publishing.publish_once(store, built, signers, lambda said: None))
         return built
 
     def in_store(self, do: Callable[[Store], Any]) -> Any:

@@ -73,7 +73,7 @@ def gives_up(renting: Renting) -> None:
     assert "0 → 2" in said and "at most 2 × m5.large × 12 h × $0.11 = $2.64" in said
     cloud.room = 0
     renting.run("apply", "--detach", "--yes")
-    [bundle] = [{"Bucket": BUCKET, "Key": key} for key in renting.everything() if "/bundle/" in key]
+    bundle = {"Bucket": BUCKET, "Key": next(key for key in renting.everything() if "/bundle/" in key)}
     kept = s3.get_object(**bundle)["Body"].read()
     s3.put_object(**bundle, Body=gzip.compress(pack_files({"__main__.py": b"print('not the agent')\n"})))
     cloud.room = 1

@@ -180,7 +180,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _do(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        size = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(size)
+        if len(body) < size:  # the line broke: what came half is no object
+            self.close_connection = True
+            return
         request = dialect.parse(self.command, self.path, self.headers.items(), body)
         answer = self.server.bucket.answer(request)
         if answer is None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monkey.apply.world.absent_datasets import AbsentDataset, NamedDataset, Recalled
-from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import CorruptObject, DatasetElsewhere, DatasetError, DvcMissing, KeyMissing, MonkeyError
 from monkey.fleet.user_directories import open_cache_home
 from monkey.plan.desired import UploadSize
 from monkey.store.content.objects import spell_md5_key
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.store.store_port import Store
 from monkey.transfer.datasets import dvc_files
 from monkey.transfer.datasets.dataset import DIR, Dataset, count_changed_files, read_listing

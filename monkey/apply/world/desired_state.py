@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from monkey.apply.ci_refusals import check_datasets_inside
 from monkey.apply.world.absent_datasets import AbsentDataset, Recalled
 from monkey.apply.world.dataset_loader import DatasetLoader, measure_dataset
-from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.errors import ForgeError, MonkeyError, PlanError
 from monkey.forge.forge_location import locate_forge
 from monkey.plan.desired import DesiredSweep
@@ -20,6 +19,7 @@ from monkey.spec.command.shell_advice import suggest_activation
 from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.project.forge_settings import ForgeSettings
 from monkey.spec.yaml.mistakes import Mistake
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.transfer.code.code_snapshot import CodeSnapshot, read_code, read_git_info
 from monkey.transfer.code.git_files import find_work_tree, read_remote_url
 from monkey.transfer.datasets.dataset import Dataset

@@ -15,7 +15,6 @@ from monkey.apply.world.project_store import (
     locate_trusted_store,
     open_known,
 )
-from monkey.apply.world.upload_progress import Begin, show_no_progress
 from monkey.ci_run import is_ci
 from monkey.errors import FleetError, StoreMissing
 from monkey.fleet.boot_failures import BootFailure, read_boot_failures
@@ -25,6 +24,7 @@ from monkey.protocol.layout import PROJECTS, Keys
 from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.signing.entry_signers import EntrySigners, load_user_signers
 from monkey.spec.project.project import Project
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.store.store_port import Store
 
 

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 from monkey.store.content.hash_workers import HashWorkers
 from monkey.store.content.objects import Moved, SourceFile
+from monkey.store.content.upload_progress import report_nothing
 from monkey.store.directory.root import DirectoryRoot
 from monkey.store.directory.store import DirectoryStore
 from monkey.store.store_port import Store
 from monkey.transfer.datasets import dvc_files
 from monkey.transfer.datasets.dataset import Dataset
-from monkey.transfer.datasets.hashing import hash_dataset, report_nothing
+from monkey.transfer.datasets.hashing import hash_dataset
 from monkey.transfer.datasets.survey import DataSurvey, survey_dataset
 
 #: Knowledge of a dataset: a survey, the whole dataset, a function that continues a started survey, or None.

@@ -10,10 +10,11 @@ from types import MappingProxyType
 
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.store.content.objects import DAMAGED, MD5_PREFIX, Moved, spell_md5_key
+from monkey.store.content.upload_progress import report_nothing
 from monkey.store.object_limits import refuse_large
 from monkey.store.store_port import Store
 from monkey.transfer.datasets.dataset import DIR, Dataset, read_listing
-from monkey.transfer.datasets.hashing import check_unchanged, report_nothing
+from monkey.transfer.datasets.hashing import check_unchanged
 from monkey.transfer.datasets.missing_files import MissingFiles, compare_files
 
 #: Up to so many objects are asked for one by one.

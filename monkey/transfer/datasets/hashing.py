@@ -13,6 +13,7 @@ from monkey.store.content.hash_worker import Task, read_signature, split_lots
 from monkey.store.content.hash_workers import HashWorkers, count_processors
 from monkey.store.content.large_files import hash_large_file
 from monkey.store.content.objects import Moved, SourceFile, make_refusal
+from monkey.store.content.upload_progress import report_nothing
 from monkey.store.directory.bulk import LARGE_BYTES
 from monkey.transfer.datasets import dvc_files
 from monkey.transfer.datasets.dataset import Dataset
@@ -21,10 +22,6 @@ from monkey.transfer.datasets.hash_state import HashState, read_file_clock
 
 #: Seconds of hashing after which what is known is kept: a kill -9 costs no more than that.
 KEEP_EVERY = 20.0
-
-
-def report_nothing(objects: int, size: int) -> None:
-    """Ignore progress."""
 
 
 def hash_dataset(root: Path, home: Path, moved: Moved = report_nothing) -> Dataset:

@@ -53,7 +53,7 @@ def find_requirements(
     zones = () if cloud.network else catalog.find_zones(account, cloud.types)
     bundle = publishing.build_for_store(store_url, types[0].arch)
     address = store_credentials.strip_profile(store_url)
-    said = machine_settings.make_settings(provider, stack, address, bundle.sha256, stack.name, signers)
+    said = machine_settings.make_settings(provider, stack, address, bundle, stack.name, signers)
     found = AwsFleetPlan(
         stack=stack,
         region=cloud.region,

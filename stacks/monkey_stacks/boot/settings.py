@@ -20,8 +20,9 @@ class MachineSettings:
     store: str
     project: str
     fleet: str
-    #: Hash of the bundle, which is in the store (`bundle/<sha256>.tar.gz`).
+    #: Hash of the bundle, which is in the store, and the number of its parts (`bundle/<sha256>/0`, …).
     bundle: str
+    parts: int
     #: Hash of the list of signers that it obeys, which is in the store (`signers/<sha256>`).
     signers: str
     #: The auto scaling group from which a machine takes itself; on gcp the path of the managed instance group:

@@ -21,10 +21,13 @@ from pathlib import Path
 
 from monkey import origin
 from monkey.atomic_write import write_atomically
+from monkey.concurrency import run_in_lanes
 from monkey.errors import FleetError
+from monkey.fleet.fleet_port import Say
 from monkey.fleet.user_directories import open_cache_home
+from monkey.plan.sizes import format_size
 from monkey.removal import remove_file
-from monkey.store.create import create_object
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.store.store_port import Store
 from monkey.untrusted_files import hold_below
 from monkey.version import __version__
@@ -37,24 +40,31 @@ PACKAGES = ("monkey", "monkey_agent")
 _MAIN = b"from monkey_agent.bootstrap.bundle_entry import run_bundle\n\nrun_bundle()\n"
 #: Bundles that are kept here.
 _KEPT = 12
+#: Bytes of the tar in one part, and parts that are sent at once: on a slow line, none takes as long as a request may.
+_PART_BYTES, _LANES = 4 * 2**20, 2
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle, and where its gzipped tar lies on this machine."""
+    """A bundle, and where its gzipped tar lies on this machine.
+
+    Each part is a piece of the tar, gzipped by itself: one that another machine sent fits to ours.
+    """
 
     sha256: str
     path: Path
+    #: Sizes of the parts in bytes, in their order in the file.
+    parts: tuple[int, ...]
 
     @property
-    def key(self) -> str:
-        """Return its key in a store."""
-        return spell_bundle_key(self.sha256)
+    def keys(self) -> list[str]:
+        """The keys of its parts in a store (shared by all projects)."""
+        return [f"bundle/{self.sha256}/{number}" for number in range(len(self.parts))]
 
-
-def spell_bundle_key(sha256: str) -> str:
-    """Return a bundle's key in a store (shared by all projects)."""
-    return f"bundle/{sha256}.tar.gz"
+    def read_parts(self) -> dict[str, bytes]:
+        """Return the bytes of its parts, by their keys. Raises OSError."""
+        with self.path.open("rb") as file:
+            return {key: file.read(size) for key, size in zip(self.keys, self.parts, strict=True)}
 
 
 def build_bundle(scheme: str, target: WheelTarget, cache: Path | None = None, tools: Sequence[str] = ()) -> Bundle:
@@ -67,7 +77,7 @@ def build_bundle(scheme: str, target: WheelTarget, cache: Path | None = None, to
     found = wheels.list_distributions(scheme)
     kept = cache / f"{_fingerprint([*found, *wheels.select_installed(tools)], scheme, target)}.json"
     try:
-        bundle = Bundle(json.loads(kept.read_bytes())["sha256"], kept.with_suffix(".tar.gz"))
+        bundle = _recall(kept)
         if bundle.path.exists():
             os.utime(kept)
             return bundle
@@ -76,12 +86,19 @@ def build_bundle(scheme: str, target: WheelTarget, cache: Path | None = None, to
     with tempfile.TemporaryDirectory() as scratch:
         beside = {name: path.read_bytes() for name, path in wheels.list_tools(tools, target, Path(scratch)).items()}
         tar = pack_files({**collect_contents(found, target, Path(scratch)), **beside})
-    sha256 = hashlib.sha256(tar).hexdigest()
+    pieces = (tar[at : at + _PART_BYTES] for at in range(0, len(tar), _PART_BYTES))
+    parts = [gzip.compress(piece, 6, mtime=0) for piece in pieces]
+    said = {"sha256": hashlib.sha256(tar).hexdigest(), "parts": [*map(len, parts)]}
     with hold_below(cache.parent, cache.name, make=True):
-        write_atomically(kept.with_suffix(".tar.gz"), gzip.compress(tar, 6, mtime=0))
-        write_atomically(kept, json.dumps({"sha256": sha256}).encode())
+        write_atomically(kept.with_suffix(".tar.gz"), b"".join(parts))
+        write_atomically(kept, json.dumps(said).encode())
         _tidy(cache)
-    return Bundle(sha256, kept.with_suffix(".tar.gz"))
+    return _recall(kept)
+
+
+def _recall(kept: Path) -> Bundle:
+    said = json.loads(kept.read_bytes())
+    return Bundle(said["sha256"], kept.with_suffix(".tar.gz"), tuple(said["parts"]))
 
 
 def describe_version(scheme: str) -> str:
@@ -142,8 +159,24 @@ def _tidy(cache: Path) -> None:
             remove_file(path)
 
 
-async def publish_bundle(store: Store, bundle: Bundle) -> None:
-    """Put the bundle into the store, for machines that fetch it themselves. Raises StoreError."""
-    if any(item.key == bundle.key for item in await store.list(bundle.key)):
+async def publish_bundle(store: Store, bundle: Bundle, say: Say, bars: Begin = show_no_progress) -> None:
+    """Put the parts that the store lacks into it, for machines that fetch them themselves. Raises StoreError, OSError.
+
+    Each part is a file of its own: what is there after a break is not sent again.
+    """
+    there = {item.key for item in await store.list(f"bundle/{bundle.sha256}/")}
+    lacking = {key: part for key, part in bundle.read_parts().items() if key not in there}
+    if not lacking:
         return
-    await create_object(store, bundle.key, bundle.path.read_bytes())
+    size = sum(map(len, lacking.values()))
+    moved = bars("agent's code: uploading", size, len(lacking))
+    with tempfile.TemporaryDirectory(prefix="monkey-bundle-") as scratch:
+
+        async def send(key: str) -> None:
+            aside = Path(scratch, key.rpartition("/")[2])
+            aside.write_bytes(lacking[key])  # noqa: ASYNC240 - a small local file
+            await store.put_file(key, aside)
+            moved(1, len(lacking[key]))
+
+        await run_in_lanes(lacking, send, _LANES)
+    say(f"{format_size(size)} of the agent's code uploaded")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from monkey.fleet.fleet_port import Say
 from monkey.signing.machine_list import check_signers, hash_signers, spell_signers_key
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 from monkey_stacks.bundle import bundle
@@ -24,9 +26,9 @@ def build_for_store(store_url: str, architecture: str) -> Bundle:
     return bundle.build_bundle(store_url.partition("://")[0], target, tools=("uv",))
 
 
-async def publish_once(store: Store, built: Bundle, signers: str) -> None:
+async def publish_once(store: Store, built: Bundle, signers: str, say: Say, bars: Begin = show_no_progress) -> None:
     """Put the bundle and the list of signers into the store, unless they are there. Raises StoreError, SigningError."""
-    await bundle.publish_bundle(store, built)
+    await bundle.publish_bundle(store, built, say, bars)
     sha256 = hash_signers(signers)
     outcome = await create_object(store, spell_signers_key(sha256), signers.encode())
     if isinstance(outcome, Lost):

@@ -19,6 +19,7 @@ from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.signing.entry_signers import EntrySigners
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import Provider
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.store.store_port import Store
 from monkey_stacks.bundle.publishing import publish_once
 from monkey_stacks.cloud import cloud_descriptions as words
@@ -99,7 +100,9 @@ class CloudFleet:
         cost = rent_cost.forecast_cost(self.provider.rented, work, there, plan, agreed)
         return FleetForecast(plan.before, plan.after, tuple(changes), tuple(notes), asked.wanted.bound, cost)
 
-    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
+    async def converge(
+        self, work: FleetWork, say: Say, recount: Recount | None = None, bars: Begin = show_no_progress
+    ) -> None:
         """See `Fleet.converge`. Raises FleetError, StoreError."""
         self._say, self._checked = say, float("-inf")
         signers = self.signers().format_for_machine()
@@ -113,7 +116,7 @@ class CloudFleet:
                     work, await asyncio.to_thread(self.api.find_group), self.api.recall_bounds(known)
                 )
             asked = await self._ask(self.api.find_requirements, known, work, signers)
-            await publish_once(engine.store, asked.bundle, signers)
+            await publish_once(engine.store, asked.bundle, signers, say, bars)
             await boot_failures.forget_boot_failures(engine.store, Keys(self.project).boots, self.name)
             there, gone = await departures.wait_for_departures(self._reader(), self.name, self.api.find_group)
             plan = await self._plan_scaling(there, asked, work, gone)

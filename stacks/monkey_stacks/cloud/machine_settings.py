@@ -15,6 +15,7 @@ from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.mounts import list_mount_steps
 from monkey.spec.project.provider import Provider
 from monkey_stacks.boot import MachineSettings
+from monkey_stacks.bundle.bundle import Bundle
 
 #: Characters of the hash of a machine's inputs.
 HASH = 8
@@ -31,16 +32,17 @@ class NamedStack(Protocol):
 
 
 def make_settings(
-    provider: Provider, stack: NamedStack, store_url: str, bundle: str, group: str, signers: str
+    provider: Provider, stack: NamedStack, store_url: str, bundle: Bundle, group: str, signers: str
 ) -> MachineSettings:
-    """Return a machine's settings: its store, the bundle's hash, its group as its cloud addresses it, its signers."""
+    """Return a machine's settings: its store, the bundle, its group as its cloud addresses it, its signers."""
     cloud = provider.rented
     return MachineSettings(
         cloud=provider.type,
         store=store_url,
         project=stack.project,
         fleet=stack.fleet,
-        bundle=bundle,
+        bundle=bundle.sha256,
+        parts=len(bundle.parts),
         signers=hash_signers(signers),
         group=group,
         region=cloud.region,

@@ -54,7 +54,7 @@ def find_requirements(
     network, subnetwork = _network(account, cloud)
     check_group_role(account)
     bundle, where = publishing.build_for_store(store_url, machine.arch), parse_bucket_url(store_url)
-    said = machine_settings.make_settings(provider, stack, store_url, bundle.sha256, stack.group(cloud.region), signers)
+    said = machine_settings.make_settings(provider, stack, store_url, bundle, stack.group(cloud.region), signers)
     zones = catalog.select_zones(offer, cloud.zones, list_kept_zones(known))
     found = GcpFleetPlan(
         stack=stack,

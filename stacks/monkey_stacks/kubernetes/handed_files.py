@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from monkey.fleet.secret_values import VARIABLE
@@ -16,13 +16,13 @@ from monkey_stacks.pilots.pilot_engine import PilotRequest
 
 @dataclass(frozen=True)
 class HandedFiles:
-    """The files of one fleet; `store`: as pods open it, `link`: where they fetch the agent's code."""
+    """The files of one fleet; `store`: as pods open it, `links`: where they fetch the parts of the agent's code."""
 
     fleet: str
     provider: Provider
     project: str
     store: str
-    link: str = field(repr=False)
+    links: Sequence[str] = field(repr=False)
 
     def write(self, request: PilotRequest, store_url: str, there: str) -> Mapping[str, bytes]:
         """Return name to contents. `there`: the secrets that pods have already, as lines. Raises FleetError."""
@@ -44,7 +44,7 @@ class HandedFiles:
             "credentials.json": json.dumps(credentials, sort_keys=True).encode(),
             "secrets": _merge_lines(there, request),
             "signers": request.signers.encode(),
-            "link": self.link.encode(),
+            "links": "\n".join(self.links).encode(),
         }
 
 

@@ -19,6 +19,7 @@ from monkey.plan.sizes import format_size
 from monkey.spec.project.engines.kubernetes_settings import MAX_TIME_SECONDS, KubernetesSettings
 from monkey.spec.project.provider import Provider
 from monkey.spec.yaml.units import format_duration
+from monkey.store.content.upload_progress import Begin
 from monkey.store.store_port import LinkSigner, Store
 from monkey_stacks.bundle.bundle import publish_bundle
 from monkey_stacks.bundle.publishing import build_for_store
@@ -61,7 +62,7 @@ class KubernetesEngine:
     #: The label that a marker names; "" for the one that follows from the store.
     marked: str = ""
     #: The agent's code: where pods fetch it, which is secret; and its hash. Known once it is in the store.
-    _link: str = field(default="", repr=False)
+    _links: Sequence[str] = field(default=(), repr=False)
     _sha256: str = ""
 
     @property
@@ -84,7 +85,7 @@ class KubernetesEngine:
     @property
     def _files(self) -> HandedFiles:
         place = place_pod_store(self.name, self._of, self.store_url)
-        return HandedFiles(self.name, self.provider, self.project, place, self._link)
+        return HandedFiles(self.name, self.provider, self.project, place, self._links)
 
     @property
     def where(self) -> str:
@@ -193,16 +194,16 @@ class KubernetesEngine:
     def _describe_claim(self) -> str:
         return f"{self.name}: + volume claim {self.label}, {format_size(self._of.storage)}"
 
-    async def prepare(self, store: Store) -> None:
+    async def prepare(self, store: Store, say: Say, bars: Begin) -> None:
         """See `PilotEngine.prepare`."""
         place = place_pod_store(self.name, self._of, self.store_url)
         bundle = await asyncio.to_thread(build_for_store, place, self._of.architecture)
-        await publish_bundle(store, bundle)
+        await publish_bundle(store, bundle, say, bars)
         self._sha256 = bundle.sha256
         if isinstance(store, LinkSigner) and not place.startswith("/"):
-            self._link = await store.sign_link(bundle.key, MAX_TIME_SECONDS)
+            self._links = [await store.sign_link(key, MAX_TIME_SECONDS) for key in bundle.keys]
         else:
-            self._link = f"{place.rstrip('/')}/{bundle.key}"
+            self._links = [f"{place.rstrip('/')}/{key}" for key in bundle.keys]
 
     def submit(self, request: PilotRequest, say: Say) -> int:
         """See `PilotEngine.submit`: who applies at the same time makes Jobs of the same names, so no more of them."""

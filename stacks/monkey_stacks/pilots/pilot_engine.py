@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from monkey.fleet.fleet_port import Say
 from monkey.fleet.fleet_records import AuditFinding
+from monkey.store.content.upload_progress import Begin
 from monkey.store.store_port import Store
 from monkey_stacks.cloud.slot_capacity import MachineType
 
@@ -154,5 +155,5 @@ class PilotEngine(Protocol):
     def remove(self, say: Say) -> None:
         """End all pilots, wait until they are gone, and remove what was handed over."""
 
-    async def prepare(self, store: Store) -> None:
-        """Put into the store what pilots fetch from it."""
+    async def prepare(self, store: Store, say: Say, bars: Begin) -> None:
+        """Put into the store what pilots fetch from it; `bars` counts the bytes."""

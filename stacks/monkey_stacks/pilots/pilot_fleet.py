@@ -18,6 +18,7 @@ from monkey.protocol.layout import Keys
 from monkey.signing.entry_signers import EntrySigners
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import Provider
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.store.store_port import Store
 from monkey_stacks import store_credentials
 from monkey_stacks.bundle.wheels import check_packaging
@@ -87,7 +88,9 @@ class PilotFleet:
         notes += warn_of_missing_library(lambda: check_packaging(self.type))
         return FleetForecast(before, after, tuple(changes), tuple(notes), inputs)
 
-    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
+    async def converge(
+        self, work: FleetWork, say: Say, recount: Recount | None = None, bars: Begin = show_no_progress
+    ) -> None:
         """See `Fleet.converge`: only missing pilots are asked for. Raises FleetError, StoreError."""
         store = self.opened()
         if store is None or not work.jobs:
@@ -98,7 +101,7 @@ class PilotFleet:
         self._asked = frozenset(map(mark_image, request.wanted))
         await write_marker(store, self.project, self.name, self.engine.marker)
         await boot_failures.forget_boot_failures(store, Keys(self.project).boots, self.name)
-        await self.engine.prepare(store)
+        await self.engine.prepare(store, say, bars)
         await asyncio.to_thread(self.engine.submit, request, say)
         # The engine counted them just now, and has one of each image: it need not be asked at once. But one that
         # begins before the sweep is in the store finds no work, and leaves: `apply --detach` is to see that.

@@ -17,6 +17,7 @@ from monkey.signing.machine_list import is_same_list
 from monkey.spec.project.engines.slurm_settings import SlurmSettings
 from monkey.spec.project.provider import Provider
 from monkey.spec.yaml.units import format_duration
+from monkey.store.content.upload_progress import Begin
 from monkey.store.store_port import Store
 from monkey_stacks import store_credentials
 from monkey_stacks.bundle.bundle import Bundle, build_bundle
@@ -143,7 +144,7 @@ class SlurmEngine:
             stale = ["signers", *stale]
         return PilotOffer(state, tuple(notes), {"": "; ".join(troubles)} if troubles else {}, tuple(stale))
 
-    async def prepare(self, store: Store) -> None:
+    async def prepare(self, store: Store, say: Say, bars: Begin) -> None:
         """See `PilotEngine.prepare`: nodes get the bundle by the shared file system."""
 
     def submit(self, request: PilotRequest, say: Say) -> int:

@@ -21,6 +21,7 @@ from monkey.signing.entry_signers import EntrySigners
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.mounts import spell_mounts
 from monkey.spec.project.provider import Provider
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.store.store_port import Store
 from monkey_stacks import store_credentials
 from monkey_stacks.bundle.bundle import describe_version
@@ -134,7 +135,9 @@ class SshFleet:
         notes += tuple(warn_of_missing_runtimes(hosts, {**seen, **fresh}))
         return FleetForecast(len(known), len(hosts), tuple(changes), notes, told)
 
-    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
+    async def converge(
+        self, work: FleetWork, say: Say, recount: Recount | None = None, bars: Begin = show_no_progress
+    ) -> None:
         """See `Fleet.converge`. Raises FleetError where not one host could be converged, StoreError."""
         from monkey_stacks.ssh import program as resources
 

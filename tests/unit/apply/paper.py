@@ -16,6 +16,7 @@ from monkey.fleet.fleet_records import AuditFinding, FleetForecast, FleetWork, T
 from monkey.plan.cost import SECONDS_PER_HOUR, FleetCost
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.project import load_project
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from tests.unit.apply.small_project import SPEC, StillRentedFleet
 
 YAML = """\
@@ -62,7 +63,9 @@ class PaperFleet(StillRentedFleet):
     def check_secrets(self, names: Sequence[str]) -> None:
         pass
 
-    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
+    async def converge(
+        self, work: FleetWork, say: Say, recount: Recount | None = None, bars: Begin = show_no_progress
+    ) -> None:
         machines = max(self.rented()["machines"], self._needed(work))
         say(f"{machines} machines asked for")
         self.file.write_text(json.dumps({"machines": machines, "until": work.expires}))

@@ -27,6 +27,7 @@ from monkey.protocol.layout import spell_segment_key
 from monkey.protocol.record.shipment import LOG, Piece
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.project import load_project
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.store.create import create_object
 
 SPEC = """\
@@ -67,7 +68,9 @@ class StillFleet:
         if names:
             raise FleetError("unknown", hint="set it")
 
-    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
+    async def converge(
+        self, work: FleetWork, say: Say, recount: Recount | None = None, bars: Begin = show_no_progress
+    ) -> None:
         self.count = max(self.count, min(work.jobs, 1))
         self.asked.append(self.count)
 
@@ -121,7 +124,9 @@ class Listening(StillFleet):
     def check_secrets(self, names: Sequence[str]) -> None:
         """Know them all."""
 
-    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
+    async def converge(
+        self, work: FleetWork, say: Say, recount: Recount | None = None, bars: Begin = show_no_progress
+    ) -> None:
         """Remember."""
         self.told.append(work)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
 from monkey_agent.arguments import parse_arguments
 from monkey_stacks.aws.api.naming import AwsStack
+from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud.machine_settings import make_settings
 from monkey_stacks.pilots.agent_arguments import list_agent_arguments
 from monkey_stacks.ssh.host_resource import ProviderEnvironment, make_host_inputs, parse_host_plan
@@ -33,7 +35,8 @@ def ask_hosts(lease: float) -> list[str]:
 
 def test_lease_is_among_the_settings_of_a_rented_machine() -> None:
     provider = Provider("aws", lease=300.0, cloud=CloudSettings("eu-central-1", ("g5.xlarge",)))
-    assert make_settings(provider, AwsStack("p", "f", "1"), "s3://b", "b", "g", "signers").lease == 300
+    bundle = Bundle("b", Path("b"), (1,))
+    assert make_settings(provider, AwsStack("p", "f", "1"), "s3://b", bundle, "g", "signers").lease == 300
 
 
 @pytest.mark.parametrize("ask", [ask_local, ask_pilots, ask_hosts])

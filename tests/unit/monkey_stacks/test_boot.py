@@ -23,6 +23,7 @@ AWS = MachineSettings(
     project="a-project-of-a-name",
     fleet="a-fleet",
     bundle="0123456789abcdef" * 4,
+    parts=25,
     signers="fedcba9876543210" * 4,
     group="monkey-a-project-of-a-name-a-fleet",
     region="eu-central-1",

@@ -15,7 +15,7 @@ from typing import Any
 from monkey.fleet.cloud.http_client import ApiError, retry_ask
 from monkey.fleet.cloud.machine_paths import CODE
 from monkey_stacks.boot.remote.boot_report import BootFailed, say_line
-from monkey_stacks.bundle.unpack import WrongBundle, unpack_bundle
+from monkey_stacks.bundle.unpack import unpack_bundle
 
 SCRIPT = CODE / "machine.py"
 UNIT = Path("/etc/systemd/system/monkey-watch.service")
@@ -51,8 +51,10 @@ def keep_watch(text: str) -> None:
 
 
 def set_up_agent(settings: Mapping[str, Any], cloud: Any) -> None:
-    """Make this machine one with a living agent. Raises BootFailed, ApiError, ApiDown, OSError,
-    CalledProcessError."""
+    """Make this machine one with a living agent.
+
+    Raises BootFailed, WrongBundle, ApiError, ApiDown, OSError, CalledProcessError.
+    """
     name = retry_ask(cloud.name, LATE)
     python = _python()
     say_line(f"this is {name}, {python}")
@@ -87,13 +89,17 @@ def _python() -> str:
 
 
 def _bundle(settings: Mapping[str, Any], cloud: Any) -> Path:
-    """Return where the agent's code is, fetched unless it is there. Raises BootFailed, ApiError, ApiDown, OSError."""
+    """Return where the agent's code is, fetched unless it is there.
+
+    Raises BootFailed, WrongBundle, ApiError, ApiDown, OSError.
+    """
     sha256: str = settings["bundle"]
     where = CODE / sha256
     if where.is_dir():
         return where
     try:
-        data = retry_ask(lambda: cloud.fetch(f"bundle/{sha256}.tar.gz"), LATE)
+        keys = [f"bundle/{sha256}/{number}" for number in range(settings["parts"])]
+        data = retry_ask(lambda: b"".join(map(cloud.fetch, keys)), LATE)
     except ApiError as exc:
         if exc.status == 404:
             raise BootFailed(f"the store has no bundle {sha256}: apply again") from exc
@@ -105,9 +111,7 @@ def _bundle(settings: Mapping[str, Any], cloud: Any) -> Path:
         for directory, _, _ in os.walk(aside):
             Path(directory).chmod(0o755)
         aside.rename(where)
-    except WrongBundle as exc:
-        raise BootFailed(f"bundle {sha256}: {exc}") from exc
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    say_line(f"the agent's code is here, {len(data) >> 10} KiB")
+    say_line("the agent's code is here")
     return where

@@ -2,11 +2,12 @@
 
     python3 -I -S -c SOURCE HANDED PLACE SHA256
 
-HANDED is the mounted Secret; its `link` says where the code is. PLACE gets `code`, `fleet` and `home`.
+HANDED is the mounted Secret; its `links` say where the code is, in parts. PLACE gets `code`, `fleet` and `home`.
 """
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import sys
@@ -46,9 +47,18 @@ def prepare_pod(handed: Path, place: Path, sha256: str) -> None:
         target = place / "fleet" / name
         target.touch(mode=0o600)
         target.write_bytes((handed / name).read_bytes())
-    link = (handed / "link").read_text()
-    if retry_fetch(lambda aside: unpack_bundle(open_link(link), aside), place) != sha256:
+    links = (handed / "links").read_text().split("\n")
+    if retry_fetch(lambda aside: unpack_bundle(open_links(links), aside), place) != sha256:
         raise Unfit("the agent's code in the store is another than `monkey apply` put there")
+
+
+def open_links(links: list[str]) -> IO[bytes]:
+    """Fetch the parts one after the other; return all of them as one stream. Raises OSError."""
+    parts = []
+    for link in links:
+        with open_link(link) as part:
+            parts.append(part.read())
+    return io.BytesIO(b"".join(parts))
 
 
 def open_link(link: str) -> IO[bytes]:

@@ -17,6 +17,7 @@ from monkey.fleet.fleet_port import Recount, Say
 from monkey.fleet.fleet_records import FleetWork
 from monkey.protocol.status.agent_views import SweepView
 from monkey.protocol.status.store_snapshot import StoreSnapshot
+from monkey.store.content.upload_progress import Begin, show_no_progress
 from tests.unit.apply.small_project import Pen, StillFleet, StillRentedFleet, apply, opened
 from tests.unit.apply.watch.watch_steps import Steps, watch
 
@@ -24,7 +25,9 @@ from tests.unit.apply.watch.watch_steps import Steps, watch
 class RefusedFleet(StillFleet):
     """One whose cloud gives nothing: each time that it is asked, it says why."""
 
-    async def converge(self, work: FleetWork, say: Say, recount: Recount | None = None) -> None:
+    async def converge(
+        self, work: FleetWork, say: Say, recount: Recount | None = None, bars: Begin = show_no_progress
+    ) -> None:
         """Refuse."""
         await super().converge(work, say, recount)
         raise FleetError(f"the quota of {self.name!r} is used up")

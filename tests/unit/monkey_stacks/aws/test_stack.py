@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from monkey_stacks.aws.api.catalog import AwsImage
 from monkey_stacks.aws.api.inventory import AwsResource, identify_resource
 from monkey_stacks.aws.api.naming import name_stack
 from monkey_stacks.aws.api.orphans import find_orphans, make_finder
+from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud import machine_settings
 from monkey_stacks.engine.engine_outcome import StateResource
 
@@ -44,7 +46,8 @@ def test_a_machine_is_outdated_by_all_but_the_agents_code() -> None:
     def made(cloud: CloudSettings, bundle: str = "b", max_slots: int | None = None, signers: str = "alice") -> str:
         provider = Provider("aws", max_slots, cloud=cloud)
         stack = name_stack(URL, "digits", "cloud")
-        said = machine_settings.make_settings(provider, stack, URL, bundle, "group", signers)
+        code = Bundle(bundle, Path(bundle), (1,) * len(bundle))
+        said = machine_settings.make_settings(provider, stack, URL, code, "group", signers)
         return machine_settings.hash_machine_inputs(cloud, IMAGE.id, said)
 
     one = made(CLOUD)

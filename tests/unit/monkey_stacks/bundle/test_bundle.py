@@ -16,7 +16,7 @@ import pytest
 from monkey.errors import FleetError
 from monkey.store.open import open_store
 from monkey_stacks.bundle import bundle, wheels
-from monkey_stacks.bundle.bundle import build_bundle, publish_bundle, spell_bundle_key
+from monkey_stacks.bundle.bundle import build_bundle, publish_bundle
 from monkey_stacks.bundle.unpack import WrongBundle
 from monkey_stacks.bundle.wheels import WheelTarget, is_fitting
 from monkey_stacks.ssh.remote.bundles import install_bundle, list_bundles
@@ -155,11 +155,11 @@ def test_only_what_was_announced_is_installed(tmp_path: Path) -> None:
 def test_a_bundle_travels_by_the_store(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheels, "ALWAYS", ())
     store = run(open_store(str(tmp_path / "store"), begin=True))
-    made = build_bundle("", HERE, tmp_path / "cache")
+    made, said = build_bundle("", HERE, tmp_path / "cache"), list[str]()
     for _ in range(2):
-        run(publish_bundle(store, made))
-    assert [item.key for item in run(store.list("bundle/"))] == [spell_bundle_key(made.sha256)]
-    assert run(store.get(spell_bundle_key(made.sha256))) == made.path.read_bytes()
+        run(publish_bundle(store, made, said.append))
+    assert len(said) == 1 and sorted(item.key for item in run(store.list("bundle/"))) == sorted(made.keys)
+    assert b"".join(run(store.get(key)) for key in made.keys) == made.path.read_bytes()
     run(store.close())
 
 
@@ -171,7 +171,7 @@ def test_a_changed_source_is_another_bundle(tmp_path: Path, monkeypatch: pytest.
     kept = tmp_path / "bundles"
     build_bundle("", HERE, tmp_path)
     (said,) = kept.glob("*.json")
-    said.write_text(json.dumps({"sha256": "of another"}))
+    said.write_text(json.dumps({"sha256": "of another", "parts": [1]}))
     assert build_bundle("", HERE, tmp_path).sha256 == "of another", "it is not built again while nothing changed"
     (kept / said.name).unlink()
     assert build_bundle("", HERE, tmp_path).sha256 != "of another"

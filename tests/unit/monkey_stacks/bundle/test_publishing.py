@@ -53,12 +53,13 @@ def test_a_list_is_in_the_store_once_and_another_in_its_place_is_no_list(
     built = build_bundle("", WheelTarget(publishing.PYTHONS[0], "linux-x86_64", publishing.LIBC), tmp_path / "cache")
     key = spell_signers_key(hash_signers("alice\n"))
     for _ in range(2):
-        run(publishing.publish_once(store, built, "alice\n"))
+        run(publishing.publish_once(store, built, "alice\n", lambda said: None))
     assert [item.key for item in run(store.list("signers/"))] == [key]
     assert run(store.get(key)) == b"alice\n"
-    assert hashlib.sha256(gzip.decompress(run(store.get(built.key)))).hexdigest() == built.sha256
+    data = b"".join(run(store.get(key)) for key in built.keys)
+    assert hashlib.sha256(gzip.decompress(data)).hexdigest() == built.sha256
     run(store.delete(key))
     run(store.put(key, b"mallory\n"))
     with pytest.raises(SigningError, match=f"what the store has as {key} is another list"):
-        run(publishing.publish_once(store, built, "alice\n"))
+        run(publishing.publish_once(store, built, "alice\n", lambda said: None))
     run(store.close())

@@ -17,7 +17,7 @@ from monkey_stacks.ssh.host_resource import list_bound_inputs, make_host_inputs
 from monkey_stacks.ssh.host_state import HostPlan
 
 CLOUD = CloudSettings("eu-central-1", ("g5.xlarge",), disk=10)
-TOLD = MachineSettings("aws", "s3://b", "p", "f", bundle="b1", signers="s1", group="g")
+TOLD = MachineSettings("aws", "s3://b", "p", "f", bundle="b1", parts=1, signers="s1", group="g")
 FLEET = AwsFleetPlan(
     stack=AwsStack("p", "f", "1"),
     region="eu-central-1",
@@ -38,7 +38,7 @@ FLEET = AwsFleetPlan(
 
 
 def test_configuration_leaves_out_the_agent_s_code_and_signers() -> None:
-    assert hash_configuration(CLOUD, replace(TOLD, bundle="b2", signers="s2")) == FLEET.configured
+    assert hash_configuration(CLOUD, replace(TOLD, bundle="b2", parts=2, signers="s2")) == FLEET.configured
 
 
 @pytest.mark.parametrize(

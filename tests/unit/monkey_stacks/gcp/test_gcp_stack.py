@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from monkey.errors import FleetError
 from monkey.fleet.cloud.http_client import ApiError
 from monkey.spec.project.cloud import CloudSettings
 from monkey.spec.project.provider import Provider
+from monkey_stacks.bundle.bundle import Bundle
 from monkey_stacks.cloud import machine_settings
 from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
 from monkey_stacks.gcp import descriptions as words
@@ -71,7 +73,8 @@ def test_a_machine_is_outdated_by_all_but_the_agents_code_and_its_end() -> None:
     ) -> str:
         provider = Provider("gcp", max_slots, cloud=cloud)
         stack = name_stack(URL, "digits", "cloud")
-        said = machine_settings.make_settings(provider, stack, URL, bundle, "group", signers)
+        code = Bundle(bundle, Path(bundle), (1,) * len(bundle))
+        said = machine_settings.make_settings(provider, stack, URL, code, "group", signers)
         return machine_settings.hash_machine_inputs(cloud, IMAGE.id, said, zones)
 
     one = made(CLOUD)

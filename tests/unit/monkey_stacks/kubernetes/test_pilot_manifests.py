@@ -173,7 +173,7 @@ def test_mounts_are_merged_by_their_path() -> None:
 
 def test_secrets_are_in_the_secret_alone_and_those_that_pods_have_are_kept() -> None:
     provider = Provider("kubernetes", max_slots=2, idle_timeout=30, kubernetes=PLAIN)
-    files = HandedFiles("kube", provider, "x", "/data/store", "/data/store/bundle/x.tar.gz")
+    files = HandedFiles("kube", provider, "x", "/data/store", ["/data/store/bundle/x/0", "/data/store/bundle/x/1"])
     request = PilotRequest({"": 1}, 10, "me ssh-ed25519 AAAA", {"TOKEN": "TOKEN='new'"}, ["OLD", "GONE"])
     written = files.write(request, "/here", "OLD='o'\nTOKEN='old'\nMORE='m'\n")
     assert written["secrets"] == b"OLD='o'\nTOKEN='new'\n"
@@ -181,8 +181,8 @@ def test_secrets_are_in_the_secret_alone_and_those_that_pods_have_are_kept() -> 
     assert settings["arguments"][:2] == ["--store", "/data/store"] and "--max-slots" in settings["arguments"]
     assert json.loads(written["credentials.json"]) == {}
     secret = write_secret("label", written)
-    assert base64.b64decode(secret["data"]["link"]) == b"/data/store/bundle/x.tar.gz"
-    assert "new" not in repr(request) and "tar.gz" not in repr(files)
+    assert base64.b64decode(secret["data"]["links"]) == b"/data/store/bundle/x/0\n/data/store/bundle/x/1"
+    assert "new" not in repr(request) and "bundle" not in repr(files)
 
 
 def test_a_directory_of_this_machine_is_no_store_for_pods(monkeypatch: pytest.MonkeyPatch) -> None:

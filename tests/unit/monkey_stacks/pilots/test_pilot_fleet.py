@@ -19,6 +19,7 @@ from monkey.protocol.layout import Keys
 from monkey.protocol.status.store_snapshot import SnapshotReader
 from monkey.spec.job.recipe import JobResources
 from monkey.spec.project.provider import Provider
+from monkey.store.content.upload_progress import Begin
 from monkey.store.memory import MemoryStore
 from monkey.store.store_port import Store
 from monkey_stacks.cloud.slot_capacity import MachineType
@@ -75,7 +76,7 @@ class PaperEngine:
     def remove(self, say: Say) -> None:
         self.state = EngineState()
 
-    async def prepare(self, store: Store) -> None:
+    async def prepare(self, store: Store, say: Say, bars: Begin) -> None:
         pass
 
 

@@ -15,10 +15,10 @@ from monkey.errors import StoreRefused
 from monkey.store.content.hash_worker import read_signature
 from monkey.store.content.hash_workers import _AHEAD, HashWorkers, prefetch_sizes
 from monkey.store.content.objects import MD5_PREFIX, SourceFile, spell_md5_key
+from monkey.store.content.upload_progress import report_nothing
 from monkey.store.directory.bulk import LARGE_BYTES
 from monkey.store.directory.store import DirectoryStore
 from monkey.store.store_port import Store
-from monkey.transfer.datasets.hashing import report_nothing
 from tests.loops import Run
 
 
