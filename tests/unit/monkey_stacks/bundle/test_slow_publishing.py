@@ -26,6 +26,7 @@ from tests.trusting import trust
 SLOW = 2e6 / 8
 #: Bytes of all that is said beside contents: headers, and looks at what is there.
 BESIDES = 64 * 1024
+LONG = bool(os.environ.get("MONKEY_LONG"))
 KINDS = ["s3", "gs", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("moto", "azurite"))]
 
 
@@ -96,6 +97,7 @@ def test_no_part_takes_longer_than_a_request_may(
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not LONG, reason="MONKEY_LONG=1: takes a minute; test_slow_line.py does it by the real CLI")
 def test_the_whole_bundle_goes_up_a_line_of_2_mbit(bucket: FakeBucket, run: Run) -> None:
     said: list[str] = []
     with SlowLine(bucket.endpoint) as line, open_by(line, "s3", "whole", run) as store:
