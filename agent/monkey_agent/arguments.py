@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from monkey.errors import StoreError
 from monkey.fleet.agent_state import make_host_name
 from monkey.protocol.layout import PROJECT_NAME
 from monkey.spec.job.counted_resources import CountedResources, read_counts
@@ -17,12 +18,13 @@ from monkey.spec.job.runtime_kind import RUNTIME_KINDS
 from monkey.spec.project.mounts import Mount, read_mounts
 from monkey.spec.yaml.mistakes import MistakesError
 from monkey.spec.yaml.units import parse_size
+from monkey.store.open import locate_url
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="monkey-agent", description="Run jobs from a store until no work is left.")
-    parser.add_argument("--store", required=True, help="URL or directory of the store")
+    parser.add_argument("--store", required=True, type=_store, help="URL or directory of the store")
     parser.add_argument("--project", required=True, type=_name, help="project whose sweeps to run")
     parser.add_argument(
         "--fleet", default="local", type=_name, help="provider in monkey.yaml that this agent belongs to"
@@ -129,6 +131,14 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="seconds that this machine has in all, for messages (default: those until --leave-at)",
     )
+
+
+def _store(text: str) -> str:
+    try:
+        locate_url(text)
+    except StoreError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
+    return text
 
 
 def _name(text: str) -> str:

@@ -33,10 +33,10 @@ _SENTENCES = 20
 def log(name: str | Mapping[str, Any], value: Any = None, step: SupportsIndex | None = None) -> None:
     """Record one metric, `log("loss", 0.3, step=10)`, or several of a step, `log({"loss": 0.3, "acc": 0.9}, step=10)`.
 
-    Values are numbers, or what `float()` turns into one: scalars of numpy, torch and jax. They are recorded exactly,
-    and whole numbers stay whole, of any size. NaN and infinities are recorded as such, and shown, but are never a job's
-    best value. `step` is the epoch or iteration, an integer that may be left out. It never raises, and waits only for
-    the local disk. Outside of a job it records nothing, and says so on stderr.
+    Values are numbers, or what `float()` turns into one: scalars of numpy, torch and jax; no text. They are recorded
+    exactly, and whole numbers stay whole, of any size. NaN and infinities are recorded as such, and shown, but are
+    never a job's best value. `step` is the epoch or iteration, an integer that may be left out. It never raises, and
+    waits only for the local disk. Outside of a job it records nothing, and says so on stderr.
     """
     # Each operation here shows in benchmarks/log.py. One template a name, filled by one operation, costs half of what
     # an f-string does; 17 digits, which are as exact, a third less than a float's shortest repr; nanoseconds and an

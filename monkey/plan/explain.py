@@ -93,7 +93,7 @@ def find_setting_changes(before: SweepSettings, after: SweepSettings) -> tuple[S
 
 def format_setting_change(change: SettingChange) -> str:
     """Say a change of a setting: "max_retries 1 → 3"."""
-    return f"{change.name} {_format_setting(change.name, change.before)} → {_format_setting(change.name, change.after)}"
+    return f"{change.name} {format_setting(change.name, change.before)} → {format_setting(change.name, change.after)}"
 
 
 def format_seconds(seconds: float) -> str:
@@ -113,18 +113,19 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], StopRule | NotifyChannel | Met
 }
 
 
-def format_listed_setting(name: str, value: Iterable[Mapping[str, Any]]) -> str | None:
+def _format_list(name: str, value: Iterable[Mapping[str, Any]]) -> str | None:
     """Say a list of `stop_when`: "loss is nan; val_accuracy above 0.99"; None where the setting is no such list."""
     read = _READERS.get(name)
     return None if read is None else "; ".join(read(one).words() for one in value)
 
 
-def _format_setting(name: str, value: Any) -> str:
+def format_setting(name: str, value: Any) -> str:
+    """Say a setting as a spec has it: "1h 30m" of a timeout, "2 GiB" of a memory, "none"."""
     if value is None:
         return "last" if name == "take" else "none"
     if isinstance(value, bool):
         return str(value).lower()
-    if (listed := format_listed_setting(name, value)) is not None:
+    if (listed := _format_list(name, value)) is not None:
         return listed
     if name == "expires":
         return Expiry.from_json(value).words()

@@ -124,9 +124,10 @@ def format_spread(spread: MetricSpread | None) -> str:
         return f"{format_number(spread.mean)} ± {half:g}"
     # The interval to two digits, the mean to the same place: more would be noise.
     places = 1 - floor(log10(half))
-    if not 0 <= places <= 8 or abs(spread.mean) >= 1e9:
+    if places > 8 or abs(spread.mean) >= 1e9:
         return f"{format_number(spread.mean)} ± {format_number(float(f'{half:.2g}'))}"
-    return f"{spread.mean:.{places}f} ± {half:.{places}f}"
+    after = max(places, 0)
+    return f"{round(spread.mean, places):.{after}f} ± {round(half, places):.{after}f}"
 
 
 def make_value_format(values: Sequence[ParameterValue]) -> Callable[[ParameterValue], str]:

@@ -81,6 +81,12 @@ def test_fences_are_closed(page: Path) -> None:
     assert not find_open_fences(page.read_text()), "lines of fences that nothing closes, or that close nothing"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_a_command_at_a_prompt_stands_in_a_fence(page: Path) -> None:
+    """A pair of fences that is lost is missing nowhere else."""
+    assert [line for line in prose(page).splitlines() if line.startswith("$ ")] == []
+
+
 def test_a_fence_that_is_lost_is_found_wherever_it_was() -> None:
     lines = (ROOT / "docs/commands.md").read_text().splitlines()
     fences = [at for at, line in enumerate(lines) if line.startswith("```")]

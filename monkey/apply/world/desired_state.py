@@ -18,7 +18,7 @@ from monkey.plan.desired import DesiredSweep
 from monkey.spec.command.shell_advice import suggest_activation
 from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.project.forge_settings import ForgeSettings
-from monkey.spec.yaml.mistakes import Mistake
+from monkey.spec.yaml.mistakes import Mistake, find_nearest_word
 from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.transfer.code.code_snapshot import CodeSnapshot, read_code, read_git_info
 from monkey.transfer.code.git_files import find_work_tree, read_remote_url
@@ -66,18 +66,26 @@ def list_spec_files(project: Project, named: Sequence[str] = ()) -> list[Path]:
 
     Raises MonkeyError where there are none.
     """
-    return [file for path in (map(Path, named) if named else [project.root / SPECS]) for file in _specs_at(path)]
+    specs = project.root / SPECS
+    for path in map(Path, named):
+        if not path.exists():
+            names = {file.stem: file.name for file in _list_files(specs)}
+            hint = "name a file, such as specs/experiment.yaml; or none, for all"
+            if near := find_nearest_word(path.stem, names):
+                hint = f"did you mean {SPECS}/{names[near]}?"
+            raise MonkeyError(f"there is no spec {str(path.absolute())!r}", hint=hint)
+    return [file for path in (map(Path, named) if named else [specs]) for file in _specs_at(path)]
+
+
+def _list_files(directory: Path) -> list[Path]:
+    return sorted(file for file in directory.glob("*") if file.suffix in YAML and _is_file(file))
 
 
 def _specs_at(path: Path) -> list[Path]:
     path = path.absolute()
     if path.exists() and not path.is_dir():
         return [path]
-    if not path.exists() and path.suffix:
-        raise MonkeyError(
-            f"there is no spec {str(path)!r}", hint="name a file, such as specs/experiment.yaml; or none, for all"
-        )
-    files = sorted(file for file in path.glob("*") if file.suffix in YAML and _is_file(file))
+    files = _list_files(path)
     if not files:
         raise MonkeyError(f"there is no spec in {path}", hint="`monkey init` writes a first one")
     return files

@@ -17,6 +17,7 @@ from monkey.cli.setup.project_lines import AskedMachines, add_machines, check_no
 from monkey.cli.setup.queue_setup import QUEUE_OPTIONS, QueueOptions
 from monkey.cli.terminal.text import dump_json, format_plural
 from monkey.errors import MonkeyError
+from monkey.spec.project.provider import MADE_BY_INIT
 from monkey.spec.project_paths import make_project_directory
 from monkey.spec.sweep.json_schema import build_spec_schema
 
@@ -102,7 +103,7 @@ if __name__ == "__main__":
 @click.argument("directory", default=".", type=click.Path(file_okay=False))
 @click.option(
     "--provider",
-    type=click.Choice(["aws", "gcp", "slurm", "kubernetes", "ssh"]),
+    type=click.Choice(MADE_BY_INIT),
     help="Cloud to rent machines from; prints its permissions. Or a kind of cluster, or ssh: asked what they have.",
 )
 @click.option("--host", "hosts", metavar="HOST", multiple=True, help="A host, as ssh knows it; repeatable (ssh only).")

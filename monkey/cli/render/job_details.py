@@ -19,12 +19,11 @@ from monkey.cli.terminal.text import (
     Terminal,
     cut_text,
     flatten_text,
-    format_cell,
     format_elapsed,
     format_plural,
 )
 from monkey.metrics.summary import has_diverged
-from monkey.plan.explain import find_setting_changes, format_listed_setting, format_seconds
+from monkey.plan.explain import find_setting_changes, format_setting
 from monkey.plan.sizes import format_size
 from monkey.plan.text.describe import describe_jobs
 from monkey.protocol.entries import EndEntry
@@ -40,8 +39,6 @@ from monkey.spec.command.command import CommandError, compile_command
 from monkey.spec.job.recipe import JobResources, SweepSettings
 from monkey.spec.project.grafana_links import make_grafana_link
 
-#: Settings that are times, and the one that is a size.
-_TIMES, _MEMORY = ("timeout", "grace", "checkpoint_every"), "resources.memory"
 #: Last lines of the log that are shown, and the files of code or outputs.
 LOG_LINES, _MAX_FILES = 10, 20
 
@@ -191,14 +188,8 @@ def _settings(settings: SweepSettings) -> str:
     told = []
     for name, _, value in find_setting_changes(SweepSettings(), settings):
         if name not in ("metric", "maximize", "take", "image"):
-            told.append(f"{name} {_setting(name, value)}")
+            told.append(f"{name} {format_setting(name, value)}")
     return ", ".join(told)
-
-
-def _setting(name: str, value: Any) -> str:
-    if (listed := format_listed_setting(name, value)) is not None:
-        return listed
-    return format_seconds(value) if name in _TIMES else format_size(value) if name == _MEMORY else format_cell(value)
 
 
 def _some(lines: Iterable[str]) -> list[str]:

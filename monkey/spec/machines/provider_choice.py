@@ -15,7 +15,7 @@ from monkey.spec.machines.fleet_name import (
     spell_fleet_name,
 )
 from monkey.spec.project.cloud import CHOSEN_KEYS, CLOUD_KEYS, MACHINE_TYPE_KEYS, find_machine_mistakes
-from monkey.spec.project.provider import STORE_NAME_PATTERN, Provider
+from monkey.spec.project.provider import MADE_BY_INIT, STORE_NAME_PATTERN, Provider
 from monkey.spec.yaml.mistakes import Mistake, MistakesError, NodePath, describe_value, find_nearest_word, suggest_word
 
 _EXAMPLE = "write provider: local, or {name: cloud, disk: 200GiB}"
@@ -116,8 +116,9 @@ def _find_unknown(choice: ProviderChoice, known: Mapping[str, Provider] | None, 
         told = f"the spec names no provider, and the default {name!r} is not in monkey.yaml"
         yield Mistake((), told, "write " + " or ".join(f"`provider: {each}`" for each in there))
         return
-    near, own = find_nearest_word(name, there), find_provider_name(name)
-    hint = f"did you mean {near!r}?" if near else f"monkey.yaml has: {', '.join(there)}"
+    own, hint = find_provider_name(name), suggest_word(name, there, "providers")
+    if name in MADE_BY_INIT:
+        hint = f"`monkey init --provider {name}` adds one; {hint}"
     if SEPARATOR in name and own in there:
         hint = f"name its provider, with keys in place of its own: {{name: {own}, disk: 200GiB}}"
     yield Mistake(choice.path, f"unknown provider {name!r}", hint)

@@ -27,6 +27,8 @@ STORE_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 _DEFAULT_WORKDIR = "~/.monkey"
 _PLANNED_TYPES = ("azure",)
 _TYPES = "local, ssh, slurm, kubernetes, aws or gcp"
+#: Types of which `monkey init --provider` writes a provider.
+MADE_BY_INIT = ("aws", "gcp", "slurm", "kubernetes", "ssh")
 _COMMON_KEYS = ("type", "max_slots", "idle_timeout", "cache_size", "resources", "lease")
 #: The keys of machines, and of each type: on Kubernetes, the cluster runs images.
 _MACHINE_KEYS = (*_COMMON_KEYS, "runtime")

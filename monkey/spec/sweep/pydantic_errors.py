@@ -91,7 +91,10 @@ def _explain_error(detail: ErrorDetails, model: type[BaseModel], hints: Mapping[
         case "string_pattern_mismatch":
             return Mistake(path, f"expected a version such as '3.11', found {describe_value(found)}", 'write "3.11"')
         case "string_type" if path[-1] == "python":
-            return Mistake(path, f"expected a version in quotes, found {describe_value(found)}", 'write "3.11"')
+            meant = found if isinstance(found, float) else "3.11"
+            if found == 3.1:
+                meant = "3.10"  # which YAML takes for that number
+            return Mistake(path, f"expected a version in quotes, found {describe_value(found)}", f'write "{meant}"')
     if kind in _BOUNDS:
         hint = f"write {_BOUNDS[kind].format(**context)}"
         return Mistake(path, f"expected {_BOUNDS[kind].format(**context)}, found {describe_value(found)}", hint)

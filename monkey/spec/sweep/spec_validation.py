@@ -21,6 +21,7 @@ from monkey.spec.parameters.parameters import Parameter
 from monkey.spec.parameters.ranges import count_values
 from monkey.spec.project.provider import Provider, find_scarce_counts
 from monkey.spec.project_paths import is_project_directory
+from monkey.spec.sweep.datasets import format_dataset_variable
 from monkey.spec.sweep.models import MAX_JOBS, Spec
 from monkey.spec.sweep.python_requirements import PYTHON_OF_IMAGE, read_requirements_file
 from monkey.spec.yaml.mistakes import Mistake, describe_value, suggest_word
@@ -85,7 +86,10 @@ class SpecChecks:
                 compile_command(command, [*names, *guessed])
             except CommandError as error:
                 path = ("command",) if error.word is None else ("command", error.word)
-                yield Mistake(path, error.message, error.hint, offset=error.offset)
+                hint = error.hint
+                if error.unknown in self.spec.datasets:
+                    hint = f"the path of a dataset is in ${format_dataset_variable(error.unknown)}"
+                yield Mistake(path, error.message, hint, offset=error.offset)
                 if error.unknown is None or len(guessed) > 20:
                     return
                 guessed.add(error.unknown)  # continue: there may be more

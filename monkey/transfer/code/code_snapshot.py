@@ -207,8 +207,7 @@ def _read_file(full: Path, path: str) -> _PathReading:
             before = os.fstat(file.fileno())
             if before.st_size > MAX_FILE:
                 raise PlanError(
-                    f"{full} has {before.st_size / 1e6:.0f} MB, too much for a code snapshot (at most "
-                    f"{MAX_FILE // 10**6} MB a file)",
+                    f"{full} has {before.st_size:,} bytes, too much for a code snapshot (at most {MAX_FILE:,} a file)",
                     hint="make it a dataset, and leave it out with 'code: include:' or .gitignore",
                 )
             data = file.read(MAX_FILE + 1)

@@ -243,6 +243,23 @@ def test_no_spec_at_all(tmp_path: Path) -> None:
         asyncio.run(main("gone.yaml"))
 
 
+@pytest.mark.parametrize(
+    ("named", "hint"),
+    [
+        ("small", "did you mean specs/small.yaml?"),
+        ("else", "name a file, such as specs/experiment.yaml; or none, for all"),
+    ],
+)
+def test_a_sweep_named_in_place_of_its_spec(root: Path, named: str, hint: str) -> None:
+    async def main() -> None:
+        async with opened(root) as world:
+            await make_plan(world, [named])
+
+    with pytest.raises(MonkeyError, match=f"there is no spec '/.*/{named}'") as caught:
+        asyncio.run(main())
+    assert caught.value.hint == hint
+
+
 def test_store_that_vanished_is_not_begun_anew(root: Path) -> None:
     async def main() -> None:
         async with opened(root) as world:

@@ -124,6 +124,7 @@ def test_scalars_of_array_libraries_are_numbers(tmp_path: Path) -> None:
     ("call", "word"),
     [
         ("monkey.log('loss', 'high')", "'loss' must be a number, not str 'high'"),
+        ("monkey.log('loss', '1.5')", "'loss' must be a number, not str '1.5'"),
         ("monkey.log('loss', None)", "must be a number"),
         ("monkey.log('loss', [1, 2])", "must be a number, not list"),
         ("monkey.log('loss')", "must be a number, not NoneType"),

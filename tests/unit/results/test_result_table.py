@@ -84,7 +84,14 @@ def test_a_run_that_diverged_on_the_way_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("values", "text"),
-    [((0.9512, 0.9534), "0.952 ± 0.014"), ((1, 1), "1 ± 0"), ((100, 300), "200 ± 1300"), ((1e-12, 3e-12), None)],
+    [
+        ((0.9512, 0.9534), "0.952 ± 0.014"),
+        ((1, 1), "1 ± 0"),
+        ((100, 300), "200 ± 1300"),
+        ((1111.1, 1159.7), "1140 ± 310"),
+        ((9e9, 9.1e9), "9.05e+09 ± 6.4e+08"),
+        ((1e-12, 3e-12), None),
+    ],
 )
 def test_means_are_shown_as_precisely_as_they_are_known(values: tuple[float, float], text: str | None) -> None:
     results = made(grid(lr=[1], seed=range(2)), accs(*values))

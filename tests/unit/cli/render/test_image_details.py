@@ -47,6 +47,23 @@ def test_image_has_its_digest(tmp_path: Path, name: str | None, shown: str) -> N
     asyncio.run(main())
 
 
+def test_settings_are_shown_as_a_spec_has_them(tmp_path: Path) -> None:
+    settings = "expires: 36h\ntimeout: 90m\nresources: {memory: 2GiB, cpus: 2}\nstop_when: [{metric: loss, is: nan}]\n"
+    write_project(tmp_path, SPEC + settings)
+
+    async def main() -> None:
+        async with opened(tmp_path) as world:
+            await apply(world)
+            snapshot = await world.reader().read()
+            told = ["timeout 1h 30m", "resources.cpus 2", "resources.memory 2 GiB"]
+            told += ["stop_when loss is nan", "expires 1d12h"]
+            lines = format_sweep_details(snapshot.sweeps["small"], snapshot, Terminal())
+            [shown] = [line for line in lines if line.startswith("settings")]
+            assert shown == f"settings    {', '.join(told)}"
+
+    asyncio.run(main())
+
+
 def test_without_an_image_nothing_is_shown(tmp_path: Path) -> None:
     write_project(tmp_path)
 

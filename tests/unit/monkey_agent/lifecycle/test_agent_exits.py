@@ -80,8 +80,15 @@ def test_an_agent_that_cannot_work_here_exits_with_78(start: Start, tmp_path: Pa
         start("--gpus", "77"),
         start("--state", str(tmp_path / "file/own")),
         start("--signers", str(tmp_path / "missing")),
+        start(store=tmp_path / "file"),
     ]
-    assert [leave_code(agent) for agent in agents] == [UNFIT] * 3 == [78] * 3
+    assert [leave_code(agent) for agent in agents] == [UNFIT] * 4 == [78] * 4
+
+
+def test_an_agent_whose_store_no_url_names_exits_as_for_any_wrong_command_line(start: Start) -> None:
+    agent = start(store="nosuch://x")
+    assert agent.stderr is not None and "expected a directory or a URL with file://" in agent.stderr.read()
+    assert leave_code(agent) == 2
 
 
 def test_an_agent_beside_another_or_without_a_store_may_be_tried_again(start: Start, tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ def test_no_other_name_is_a_fleet_s_whoever_wrote_it(name: str) -> None:
         ("{name: [a]}", (3, 11), "expected a provider's name or a list of them, found a list", "write provider"),
         ("[]", (3, 11), "found an empty list", "write provider"),
         ("cloud..m5.xlarge", (3, 11), "unknown provider 'cloud..m5.xlarge'", "{name: cloud, disk"),
+        ("kubernetes", (3, 11), "unknown provider 'kubernetes'", "`monkey init --provider kubernetes` adds one"),
+        ("nowhere", (3, 11), "unknown provider 'nowhere'", "providers: cloud, flat, google, lab, local, priced"),
         ("{name: cluod, disk: 9GiB}", (3, 11), "unknown provider 'cluod'", "did you mean 'cloud'?"),
         (f"{{name: cloud, instance_type: [{', '.join(f'm5.{n}xlarge' for n in range(10))}]}}", (3, 11),
          "expected a fleet's name of 100 characters or fewer", "list fewer types"),

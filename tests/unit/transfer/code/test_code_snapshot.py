@@ -152,7 +152,7 @@ def test_a_pipe_is_refused_and_never_opened(code: Path) -> None:
 def test_a_large_file_is_refused_with_advice(code: Path) -> None:
     with (code / "weights.bin").open("wb") as file:
         file.truncate(MAX_FILE + 1)
-    with pytest.raises(PlanError, match=r"weights\.bin has 50 MB") as caught:
+    with pytest.raises(PlanError, match=r"weights\.bin has 50,000,001 bytes, .* 50,000,000 a file") as caught:
         read_code(code)
     assert "dataset" in (caught.value.hint or "")
     assert read_code(code, ["**/*.py"]).size == 10
