@@ -7,7 +7,7 @@ from typing import Any
 
 from monkey.plan.jobs.job_changes import SettingChange, StaleReason
 from monkey.plan.sizes import format_size
-from monkey.plan.text.credential_forms import mask_credentials
+from monkey.plan.text.credential_forms import mask_credentials, mask_named_value
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.metric_sources import MetricSource
 from monkey.spec.job.recipe import Recipe, SweepSettings
@@ -163,9 +163,9 @@ def _list_added_and_removed(before: Iterable[str], after: Iterable[str]) -> list
 
 def _list_changed_values(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     changed = sorted(name for name in before.keys() & after.keys() if before[name] != after[name])
-    return [f"{name} ({_format_change(before[name], after[name])})" for name in changed] + _list_added_and_removed(
-        before, after
-    )
+    sides = [(name, mask_named_value(name, before[name]), mask_named_value(name, after[name])) for name in changed]
+    told = [f"{name} ({_format_change(old, new)})" for name, old, new in sides]
+    return told + _list_added_and_removed(before, after)
 
 
 def _join_names(names: list[str]) -> str:

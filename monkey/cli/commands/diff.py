@@ -9,6 +9,7 @@ from monkey.apply.world.world import World
 from monkey.cli.render.differences.difference_lines import format_difference
 from monkey.cli.session import check_one_format, complete_sweep_names, json_option, print_pieces, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json, join_lines
+from monkey.plan.text.credential_forms import mask_credentials
 from monkey.results.differences.compare_sides import compare_sides
 from monkey.results.differences.difference import Difference
 
@@ -31,7 +32,7 @@ def diff_command(before: str, after: str, everything: bool, as_json: bool) -> in
     check_one_format(**{"--all": everything, "--json": as_json})
     found = run_in_world(lambda world: _compare(world, before, after))
     if as_json:
-        click.echo(dump_json(found.to_json(), indent=2))
+        click.echo(mask_credentials(dump_json(found.to_json(), indent=2)))
     else:
         print_pieces(join_lines(format_difference(found, detect_terminal(), everything=everything)))
     return 2 if found.has_other_inputs else 0

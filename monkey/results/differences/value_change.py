@@ -74,5 +74,5 @@ def mask_value(name: str, value: Any, secrets: Collection[str] = ()) -> Any:
         return value
     if name in secrets:
         return HIDDEN
-    held = find_credential(str(value).encode(errors="replace"))
+    held = find_credential(f"{name}={value}".encode(errors="replace"))
     return HiddenText(f"(not shown: it holds {held})") if held else value

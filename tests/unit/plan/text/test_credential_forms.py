@@ -17,7 +17,7 @@ from monkey.plan.text.inert_markdown import format_inline_code, replace_hidden
 from monkey.results.differences.value_change import mask_value
 from monkey.spec.job.recipe import Recipe
 from monkey.web.safe_json import encode_shown_json
-from tests.credential_samples import END, GITLEAKS, OTHERS, letters
+from tests.credential_samples import END, GITLEAKS, HEX, OTHERS, letters
 
 TOKENS = [pytest.param(*pair, id=name) for name, pair in (GITLEAKS | OTHERS).items()]
 
@@ -50,6 +50,103 @@ def test_a_credential_is_known_and_seen_nowhere(kind: str, token: str) -> None:
     assert json.loads(shown["page"])["text"].startswith("its log\n")
 
 
+@pytest.mark.parametrize(("kind", "token"), TOKENS)
+@pytest.mark.parametrize(("before", "after"), [("MY_", ""), ("", "_tail"), ("x-", "."), ("key=", "&")])
+def test_a_credential_within_a_longer_word_is_known(kind: str, token: str, before: str, after: str) -> None:
+    text = f"{before}{token}{after}"
+    assert find_credential(text.encode()) == kind
+    shown = mask_credentials(text)
+    assert MASK in shown and token.rstrip("=")[-END:] not in shown
+
+
+KEY = letters(40, HEX)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export MY_WANDB_API_KEY={}",
+        "wandb_key: '{}'",
+        '{{"env": {{"WANDB_API_KEY": "{}"}}}}',
+        '{{"text": "{{\\"WANDB_API_KEY\\": \\"{}\\"}}"}}',
+        "wandb login --relogin {}",
+        'wandb.login(key="{}")',
+        "machine api.wandb.ai\n  login user\n  password {}\n",
+    ],
+)
+def test_an_old_key_of_wandb_is_known_by_what_stands_before_it(text: str) -> None:
+    assert find_credential(text.format(KEY).encode()) == "a W&B key"
+    assert mask_credentials(text.format(KEY)) == text.format(MASK)
+
+
+def test_a_value_is_known_by_its_name() -> None:
+    [reason] = explain_recipe_changes(made(WANDB_API_KEY=KEY, A="b"), made(WANDB_API_KEY="none", A=KEY), {}, {})
+    assert reason.text == f"env changed: A (b → {KEY}), WANDB_API_KEY ({MASK} → none)"
+    assert str(mask_value("env WANDB_API_KEY", KEY)) == "(not shown: it holds a W&B key)"
+    assert mask_value("env A", KEY) == KEY
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit {0}",
+        "wandb @ git+https://github.com/wandb/wandb@{0}",
+        "wandb: Git commit {0}",
+        "WANDB_API_KEY={0}{0}",
+        "task_live_{0}",
+        "SG.module_of_somebody.another_one",
+        "sk-or-v1-your-key-here rpa_your_key_of_runpod hf_token_of_the_user",
+        "chf_{0} Ahf_{0}",
+    ],
+)
+def test_what_only_looks_like_a_credential_stays(text: str) -> None:
+    text = text.format(KEY)
+    assert find_credential(text.encode()) is None
+    assert mask_credentials(text) == text
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "Basic", "token"])
+@pytest.mark.parametrize("secret", ["YW5uOnB3", "abc.def", "0123456789abcdef0123", "sha256~bRLFnzd59Z3X"])
+def test_what_a_header_gives_is_shown_nowhere_and_its_file_is_code(scheme: str, secret: str) -> None:
+    for text in (f"curl -H 'Authorization: {scheme} {secret}' x", f"proxy-authorization:{scheme} {secret}"):
+        assert find_credential(text.encode()) is None
+        assert mask_credentials(text) == text.replace(secret, MASK)
+    whole = {"headers": {"AUTHORIZATION": f"{scheme} {secret}", "b": secret}}
+    masked = {"headers": {"AUTHORIZATION": f"{scheme} {MASK}", "b": secret}}
+    assert json.loads(mask_credentials(json.dumps(whole))) == masked
+    nested = mask_credentials(json.dumps({"text": json.dumps(whole)}))
+    assert json.loads(json.loads(nested)["text"]) == masked
+    assert mask_credentials(str(whole)) == str(masked)
+
+
+def test_a_bearer_is_known_without_its_header() -> None:
+    assert mask_credentials('{"auth": "Bearer 0123456789abcdefXY"}') == '{"auth": "Bearer ***"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "curl -H 'Authorization: Bearer $HF_TOKEN' -H \"Authorization: Basic {login}\"",
+        "Authorization: Bearer <your token>, or Authorization: Basic ...",
+        "authorization: required; the bearer internationalization failed for bearer 12",
+        "Basic research and token counts: Authorization of tokens",
+    ],
+)
+def test_a_header_without_a_credential_stays(text: str) -> None:
+    assert mask_credentials(text) == text
+
+
+@pytest.mark.parametrize("password", ["it's", 'say"so', "a/b", "a/b/c'd", "x#y?z", "12'3/4"])
+def test_a_password_that_no_url_should_have_is_shown_nowhere(password: str) -> None:
+    text = f"cannot reach postgresql://ann:{password}@db.lab:5432/runs now"
+    for shown in (mask_credentials(text), mask_secrets(text, {}), make_printable(text)):
+        assert shown == f"cannot reach postgresql://{MASK}@db.lab:5432/runs now"
+    whole = {"url": text, "mail": "joe@example.com"}
+    for said in (json.dumps(whole), json.dumps(whole).replace("/", "\\/"), json.dumps({"a": json.dumps(whole)})):
+        masked = json.loads(mask_credentials(said))
+        assert (json.loads(masked["a"]) if "a" in masked else masked) == whole | {"url": mask_credentials(text)}
+
+
 @pytest.mark.parametrize("password", ["x", "correct-horse:battery", "%40%2F", "$3cret!", "p@ss"])
 def test_a_password_in_a_url_is_shown_nowhere_and_its_file_is_code(password: str) -> None:
     text = f"'postgresql://ann:{password}@db.lab:5432/runs' and https://{password}@pypi.lab/simple"
@@ -72,6 +169,11 @@ def test_a_password_in_a_url_is_shown_nowhere_and_its_file_is_code(password: str
         "docker://ubuntu:22.04@sha256:0123456789abcdef",
         "s3://bucket/a:b/c@d",
         "time 10://20 a:b @",
+        "http://lab:8080/a@b http://lab:8080?u=a@b http://lab:8080#a@b http://lab:/a@b",
+        "file://C:/x@y ssh://git@host:o/r@v1 git+https://github.com/o/r@v1.0 oci://ghcr.io/x:tag@sha256:00",
+        '{"url":"http://lab:x","mail":"joe@example.com"}',
+        "{'url':'http://lab:x','mail':'joe@example.com'}",
+        "http://lab:$PORT/a@b http://lab:{port}/a@b http://lab:<port>/a@b",
     ],
 )
 def test_a_url_without_a_password_stays(text: str) -> None:
@@ -142,8 +244,16 @@ def test_text_that_speaks_of_credentials_is_code(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["-----BEGIN PRIVATE KEY-----\n" + "A:  " * 2000, "-eyJ" * 4000, "-sk-" * 4000 + "T3BlbkFJ"],
-    ids=["headers", "web tokens", "OpenAI keys"],
+    [
+        "-----BEGIN PRIVATE KEY-----\n" + "A:  " * 2000,
+        "-eyJ" * 4000,
+        "-sk-" * 4000 + "T3BlbkFJ",
+        "x://a:b" * 40_000 + " @",
+        "x://a:" + "\\" * 100_000 + "@",
+        "authorization:" + " " * 100_000 + "authorization: bearer" * 10_000,
+        "wandb key" * 40_000,
+    ],
+    ids=["headers", "web tokens", "OpenAI keys", "URLs", "backslashes", "authorizations", "keys of W&B"],
 )
 def test_a_text_made_to_be_searched_for_ever_is_searched_to_its_end(text: str) -> None:
     """The first took twice as long for each header: it would never end."""
