@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import isfinite
 
 #: Bytes of the longest line that is read: a longer one is garbage, not a record to wait for.
 MAX_LINE = 1 << 20
@@ -79,7 +80,7 @@ class RecordFeed:
             record = json.loads(line) if len(line) <= MAX_LINE else None
         except (ValueError, RecursionError):
             record = None
-        if not isinstance(record, dict) or not isinstance(metrics := record.get("m"), dict):
+        if not isinstance(record, dict) or not isinstance(metrics := record.get("m"), dict) or not _has_time(record):
             self.garbage += 1
             return
         step, at = record.get("step"), record.get("t")
@@ -94,6 +95,12 @@ class RecordFeed:
 
     def _value(self, name: str, value: object, step: int | None, at: float, source: str) -> None:
         raise NotImplementedError
+
+
+def _has_time(record: Mapping[str, object]) -> bool:
+    """Return whether its time is a number, or left out: then the record follows the one before it."""
+    at = record.get("t", 0)
+    return type(at) is int or (type(at) is float and isfinite(at))
 
 
 def convert_to_number(value: object) -> float | None:

@@ -148,7 +148,7 @@ class Records:
             self.garbage += 1
             return b""
         fields = ",".join(filter(None, (self._field(name, value) for name, value in record["m"].items())))
-        ns = self._time(record.get("t"))
+        ns = self._time(record.get("t", 0))
         if not fields:
             return b""
         if not ns:
@@ -191,15 +191,13 @@ class Records:
             self._run = _run_of(tuple(sorted(self._names))) if len(self._names) <= _FEW else None
         return f"{escape_tag(name_metric_field(name))}={sent!r}"
 
-    def _time(self, at: object) -> int:
+    def _time(self, at: Decimal | int) -> int:
         """Return a record's timestamp in nanoseconds; `at`: its time in seconds. 0 where it and all before lack one."""
-        ns = 0
-        if isinstance(at, Decimal | int) and not isinstance(at, bool):
-            try:
-                exact = _CONTEXT.scaleb(Decimal(at), 9)
-                ns = int(exact) if 0 < exact < MAX_TIME else 0
-            except DecimalException:
-                ns = 0
+        try:
+            exact = _CONTEXT.scaleb(Decimal(at), 9)
+            ns = int(exact) if 0 < exact < MAX_TIME else 0
+        except DecimalException:
+            ns = 0
         return max(ns, self._last + 1) if ns or self._last else 0
 
 
@@ -208,4 +206,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
         record = json.loads(line, parse_float=Decimal) if len(line) <= MAX_LINE else None
     except (ValueError, ArithmeticError, RecursionError):
         return None
-    return record if isinstance(record, dict) and isinstance(record.get("m"), dict) else None
+    if not isinstance(record, dict) or not isinstance(record.get("m"), dict):
+        return None
+    # NaN and Infinity are floats: all other numbers with a point are decimals.
+    return record if type(record.get("t", 0)) in (int, Decimal) else None

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 
 #: The file of samples, beside an attempt's log, metrics and outputs.
 USAGE_FILE = "system.jsonl"
+#: Stands beside the usage: how many lines and values of the attempt's metrics were no records.
+SKIPPED_LINES = "skipped_lines"
 #: How the reason of an attempt begins that took more memory than it asked for.
 MEMORY_EXCEEDED = "needed more than"
 

@@ -168,7 +168,7 @@ class RunningAttempt:
 
     def usage(self) -> dict[str, float]:
         """See `LiveAttempt.usage`."""
-        return self.samples.progress()
+        return self.samples.progress() | self._metrics.skipped
 
     def tick(self) -> None:
         """Do the work of every second: check the workspace, the checkpoint and the conditions."""

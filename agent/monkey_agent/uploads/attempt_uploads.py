@@ -58,9 +58,10 @@ class AttemptUploads:
                 self._log.note(
                     f"it logged more than {MAX_METRICS:,} metrics: results have the first, the files have all"
                 )
+            for count in self._metrics.skipped.values():
+                self._log.note(f"lines or values of its metrics that are no records, and were skipped: {count:,}")
             outcome = replace(outcome, summary=summary, history=history.parts if history else ())
-        if usage := await self._samples.finish(how):
-            outcome = replace(outcome, usage=usage)
+        outcome = replace(outcome, usage=await self._samples.finish(how) | self._metrics.skipped)
         metrics, samples = self._list_metrics() if logged else {}, self._list_samples()
         self._riding = self._take_small(metrics, samples) if self._rides else EndFiles()
         await self._upload_objects(metrics, samples)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from monkey.metrics.summary import MetricSummary
+from monkey.metrics.usage import SKIPPED_LINES
 from monkey.store.keys import is_encodable
 from monkey.untrusted_files import HeldDirectory, open_regular
 from monkey_agent.uploads.attempt_history import AttemptHistory
@@ -40,6 +41,11 @@ class MetricFiles:
     def crowded(self) -> bool:
         """Were there too many metrics for all to be in the summary?"""
         return self._summary.crowded
+
+    @property
+    def skipped(self) -> dict[str, float]:
+        """The number of lines and values that were no records, by its name; {} without any."""
+        return {SKIPPED_LINES: self._summary.garbage} if self._summary.garbage else {}
 
     def names(self) -> list[str]:
         """Return the names of the regular files there; those that are no UTF-8 are no key, and none that we write."""

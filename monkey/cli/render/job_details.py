@@ -23,6 +23,7 @@ from monkey.cli.terminal.text import (
     format_plural,
 )
 from monkey.metrics.summary import has_diverged
+from monkey.metrics.usage import SKIPPED_LINES
 from monkey.plan.explain import find_setting_changes, format_setting
 from monkey.plan.sizes import format_size
 from monkey.plan.text.describe import describe_jobs
@@ -120,6 +121,7 @@ def format_usage(usage: dict[str, float], asked: JobResources) -> list[str]:
         "cpus": f"CPUs {usage.get('cpus', 0):.3g} on average, of {asked.cpus:g} asked for",
         "gpu_percent": f"GPUs {usage.get('gpu_percent', 0):.3g}% busy on average, of {asked.gpus} asked for",
         "gpu_memory_bytes": f"GPU memory {format_size(usage.get('gpu_memory_bytes', 0))} at its peak",
+        SKIPPED_LINES: f"lines or values of its metrics that were skipped: {usage.get(SKIPPED_LINES, 0):,}",
     }
     return [line for name, line in told.items() if name in usage]
 

@@ -90,7 +90,7 @@ def test_timestamps_grow_whatever_the_clock_does() -> None:
 
 def test_a_record_without_a_time_follows_the_one_before_it() -> None:
     data = (
-        b'{"m": {"a": 1}}\n' + line('"a":2') + b'{"m": {"a": 3}, "t": "now"}\n' + b'{"m": {"a": 4}, "t": 1e999999999}\n'
+        b'{"m": {"a": 1}}\n' + line('"a":2') + b'{"m": {"a": 3}}\n' + b'{"m": {"a": 4}, "t": 1e999999999}\n'
     )
     records = Records(TAGS)
     assert [parsed(told) for told in records.convert(data).splitlines()] == [
@@ -98,6 +98,13 @@ def test_a_record_without_a_time_follows_the_one_before_it() -> None:
         ({"a": 3}, 1790000000000000002),
         ({"a": 4}, 1790000000000000003),
     ]
+    assert records.garbage == 1
+
+
+@pytest.mark.parametrize("at", ['"now"', "true", "null", "NaN", "[1]"])
+def test_a_time_that_is_no_number_is_passed_over(at: str) -> None:
+    records = Records(TAGS)
+    assert records.convert(line('"a":1') + line('"a":2', at=at)) == HEAD + b"a=1.0,step=1i 1790000000000000001\n"
     assert records.garbage == 1
 
 

@@ -143,9 +143,11 @@ def test_garbage_is_counted_and_passed_over() -> None:
         b'{"m":{"x":1' + b"0" * 5000 + b"}}\n",
     ]
     summary = MetricSummary()
+    garbage += [line(2.0, t=t) for t in ("now", True, None, [1], float("nan"), float("inf"))]
     summary.feed(b"".join(garbage) + b"\n  \n" + line(1.0))
     assert summary.garbage == len(garbage)
     assert list(summary.finish()) == ["loss"]
+    assert summary.result()["loss"]["count"] == 1
 
 
 def test_steps_of_64_bits_are_steps() -> None:

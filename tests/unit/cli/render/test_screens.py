@@ -234,6 +234,7 @@ def test_what_a_job_used_and_that_it_diverged_is_told(tmp_path: Path) -> None:
     async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
         loss = {"last": None, "min": 0.5, "max": 0.5, "step": 1, "count": 1, "nonfinite": 7}
         used = {"cpus": 1.25, "memory_bytes": 3_200_000_000, "gpu_percent": 87.5, "gpu_memory_bytes": 20_000_000_000}
+        used["skipped_lines"] = 3
         await pen.begin(jobs[0])
         await pen.end(jobs[0], metrics={"loss": loss}, usage=used)
         await pen.begin(jobs[1])
@@ -247,11 +248,12 @@ def test_what_a_job_used_and_that_it_diverged_is_told(tmp_path: Path) -> None:
         assert [line.split()[-1] for line in drawn if "METRIC" in line or " loss " in line] == ["CURVE", "█▁!"]
         at = lines.index("usage")
         assert ["loss", "nan", "0.5", "0.5", "1", "1", "7"] in [line.split() for line in lines]
-        assert lines[at + 1 : at + 5] == [
+        assert lines[at + 1 : at + 6] == [
             "memory 3 GiB at its peak",
             "CPUs 1.25 on average, of 1 asked for",
             "GPUs 87.5% busy on average, of 0 asked for",
             "GPU memory 18.6 GiB at its peak",
+            "lines or values of its metrics that were skipped: 3",
         ]
         assert serialize_job_details(view, jobs[0], tries)["usage"] == used and view.view(jobs[1]).usage == {}
         told = "small: NaN or infinite values of loss in 1 job; `monkey info JOB` counts them."

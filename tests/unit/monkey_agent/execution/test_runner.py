@@ -214,6 +214,24 @@ def test_progress_is_there_while_it_runs(body: Body, tmp_path: Path, run: Run) -
     run(scenario())
 
 
+def test_lines_of_metrics_that_are_none_are_counted(body: Body, tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        good, bad, late = ({"t": t, "m": {"loss": 1}} for t in (1, "now", 2))
+        spoilt = "\n".join(["no record", *map(json.dumps, (good, bad, {**late, "m": {"loss": "low"}}))])
+        (tmp_path / "lines").write_text(f"{spoilt}\n")
+        running = await body.start(["sh", "-c", f"cp {tmp_path}/lines $MONKEY_METRICS_DIR/0.jsonl; sleep 1000"])
+        await until(running.progress)
+        assert running.usage()["skipped_lines"] == 3
+        await running.stop("enough")
+        assert (await running.wait()).usage["skipped_lines"] == 3
+        log = (await body.stored(running, "log/")).popitem()[1].decode()
+        assert "monkey: lines or values of its metrics that are no records, and were skipped: 3" in log
+        fine = await body.run(["sh", "-c", f"grep 1, {tmp_path}/lines > $MONKEY_METRICS_DIR/0.jsonl"])
+        assert fine.summary["loss"]["count"] == 1 and "skipped_lines" not in fine.usage
+
+    run(scenario())
+
+
 @pytest.mark.skipif(not process_tree.HAS_PROC, reason="needs /proc")
 def test_many_jobs_at_once(body: Body, run: Run) -> None:
     async def scenario() -> None:

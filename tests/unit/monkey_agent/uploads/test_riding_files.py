@@ -61,7 +61,8 @@ def test_what_is_large_is_an_object_and_the_rest_rides(dear: Body, run: Run) -> 
         assert files is not None
         assert (files.log, list(files.metrics or ())) == (None, ["0.jsonl"])
         assert list(await dear.stored(running)) == ["log/000000"]
-        running = await dear.start(["sh", "-c", f"{LOGGED}; head -c {MAX_END_FILES} /dev/zero > $MONKEY_METRICS_DIR/1"])
+        blank = f"head -c {MAX_END_FILES} /dev/zero | tr '\\0' '\\n' > $MONKEY_METRICS_DIR/1"
+        running = await dear.start(["sh", "-c", f"{LOGGED}; {blank}"])
         assert (await running.wait()).files == EndFiles(b"said\n", None, b"")
         assert list(await dear.stored(running)) == ["metrics/0.jsonl", "metrics/1"]
 
