@@ -98,6 +98,22 @@ def test_a_path_is_pushed_by_itself(shop: Shop, store: Path, tmp_path: Path) -> 
     assert shop.run("push", "-p", "data", "specs", code=1).stderr
 
 
+def test_only_what_the_store_lacked_is_told_as_uploaded(shop: Shop, store: Path) -> None:
+    data = fill(shop.root / "data", 3)
+    large = os.urandom(1 << 16) * 100
+    (data / "large").write_bytes(large)
+    (data / "twin").write_bytes((data / "0" / "00000.bin").read_bytes())
+    assert "in 5 objects uploaded" in shop.run("push", "-p", "data").stdout
+    for path in sorted(data.rglob("*")):
+        if path.is_file():
+            os.utime(path, ns=(0, 0))
+    assert "nothing to upload" in shop.run("push", "-p", "data").stdout
+    (data / "0").rename(data / "moved")
+    (data / "larger").write_bytes(large)
+    assert "bytes in 1 object uploaded" in shop.run("push", "-p", "data").stdout
+    assert whole(store)
+
+
 def test_a_new_path_is_looked_at_while_the_store_is_opened(shop: Shop, store: Path) -> None:
     """Another process finds what a look of our own would; where the store cannot be had, it ends with us."""
     data = fill(shop.root / "data", 40)

@@ -12,12 +12,12 @@ import contextlib
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import FileIO
 
 from monkey.errors import StoreError, StoreUnavailable
 from monkey.removal import remove_tree
-from monkey.store.content.hash_worker import Taken, Task, make_directory, spell_place, split_lots
+from monkey.store.content.hash_worker import Taken, Task, make_directory, measure_objects, spell_place, split_lots
 from monkey.store.content.hash_workers import HashWorkers, count_processors
 from monkey.store.content.large_files import copy_hashed
 from monkey.store.content.objects import MD5_PREFIX, Moved, SourceFile, make_refusal, spell_md5_key
@@ -51,14 +51,19 @@ class BulkWrite:
         moved: Moved,
         crew: HashWorkers | None = None,
         hashed: Hashed | None = None,
+        sent: set[str] | None = None,
     ) -> None:
-        """Store `sources` in `place`, by this crew; `hashed` receives all MD5s while the disk is waited for."""
+        """Store `sources` in `place`, by this crew; `hashed` receives all MD5s while the disk is waited for.
+
+        `sent` receives the MD5s of objects that the store did not have.
+        """
         self._place, self._sources, self._moved = place, sources, moved
         self._crew, self._hashed = crew or HashWorkers(), hashed
         self._found = [""] * len(sources)
-        #: Where copies are that have no name yet, and their MD5s.
+        self._sent = set() if sent is None else sent
+        #: Where copies are that have no name yet, and their sizes by MD5.
         self._aside = ""
-        self._copied: set[str] = set()
+        self._copied: dict[str, int] = {}
         self._directories: set[str] = set()
 
     def interrupt(self) -> None:
@@ -133,7 +138,7 @@ class BulkWrite:
                 raise self._trouble(chosen[first + len(taken) - 1], taken[-1][1])
             for at, (md5, _) in enumerate(taken, first):
                 self._found[batch[at]] = md5
-            self._copied.update(self._found[at] for at in batch[first : first + len(taken)])
+                self._copied[md5] = chosen[at].signature[0]
             self._moved(len(taken), sum(one.signature[0] for one in chosen[first : first + len(taken)]))
 
         aside = self._spell_aside()
@@ -156,6 +161,7 @@ class BulkWrite:
         copies = (f"{aside}/{md5[:2]}/{md5[2:]}" for md5 in self._copied)
         self._flush(itertools.chain(copies, (f"{aside}/{name}" for name in names)), len(self._copied))
         inside.reach(MD5_PREFIX, make=True)
+        self._note_lacking(self._copied)
         parts = [names[at : at + _NAMED_AT_ONCE] for at in range(0, len(names), _NAMED_AT_ONCE)]
         target = spell_place(self._place.root, files)
 
@@ -171,6 +177,11 @@ class BulkWrite:
         self._directories.update(self._place.below(f"{files}/{name}") for name in names)
         self._copied.clear()
         self._discard()
+
+    def _note_lacking(self, sizes: Mapping[str, int]) -> None:
+        """Note which of these objects the store has not, before it has them all."""
+        found = measure_objects(list(sizes), self._place.below(MD5_PREFIX.rstrip("/")))
+        self._sent.update(md5 for md5, size in zip(sizes, found, strict=True) if size != sizes[md5])
 
     def _discard(self) -> None:
         """Remove what is aside: mostly an empty directory."""
@@ -202,6 +213,7 @@ class BulkWrite:
                 self._found[at] = md5 = copy_hashed(source, copy.fileno(), self._count)
                 flush_file(copy.fileno())
                 key = spell_md5_key(md5)
+                self._note_lacking({md5: source.signature[0]})
                 publish_aside(inside, aside, key, replace=True)
             except BaseException:
                 inside.remove_aside(aside)

@@ -174,14 +174,16 @@ class DirectoryStore(Store):
         moved: Moved,
         crew: HashWorkers | None = None,
         hashed: Callable[[Sequence[str]], None] | None = None,
+        sent: set[str] | None = None,
     ) -> Sequence[str]:
         """See `Store.put_contents`. `crew`: workers that were started already.
 
-        `hashed` receives the MD5s once all are known, in another thread, while the disk is waited for.
+        `hashed` receives the MD5s once all are known, in another thread, while the disk is waited for; `sent` those of
+        objects that were not here before.
         """
         from monkey.store.directory.bulk import BulkWrite  # what it imports takes a while, and agents never need it
 
-        bulk = BulkWrite(self._place, sources, moved, crew, hashed)
+        bulk = BulkWrite(self._place, sources, moved, crew, hashed, sent)
         inner = asyncio.ensure_future(asyncio.to_thread(bulk.run))
         try:
             return await asyncio.shield(inner)

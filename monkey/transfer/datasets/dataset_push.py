@@ -26,7 +26,7 @@ class HashedDataset(NamedTuple):
     """A dataset, with those of its objects that are known to be in the store."""
 
     dataset: Dataset
-    #: Rows that were stored on the way: those never hashed before.
+    #: Rows that were stored on the way, one for each object that the store lacked.
     sent: Sequence[int] = ()
     #: MD5 to size in bytes, of objects that are in the store.
     there: Mapping[str, int] = {}
@@ -66,11 +66,15 @@ async def hash_into(
         SourceFile(f"{met.root}/{name}" if name else met.root, signature)
         for name, signature in map(met.rows.__getitem__, new)
     ]
+    lacked: set[str] = set()
     if isinstance(store, DirectoryStore):
-        await store.put_contents(sources, moved, crew, keep)
+        await store.put_contents(sources, moved, crew, keep, lacked)
     else:
-        keep(await store.put_contents(sources, moved))
-    return hashed[0]
+        md5s = await store.put_contents(sources, moved)
+        lacked.update(md5s)
+        keep(md5s)
+    sent = {md5: row for row, md5 in enumerate(met.md5s) if md5 in lacked}
+    return hashed[0]._replace(sent=list(sent.values()))
 
 
 def _hashed(met: DataSurvey, new: Sequence[int], md5s: Sequence[str]) -> HashedDataset:
@@ -82,5 +86,5 @@ def _hashed(met: DataSurvey, new: Sequence[int], md5s: Sequence[str]) -> HashedD
     dataset = met.dataset()
     met.state.save(met.rows, met.md5s, met.began, None if dataset.is_file else (dataset.oid, dataset.listed))
     return HashedDataset(
-        dataset, new, {**met.there, **{md5: met.rows[row][1][0] for row, md5 in zip(new, md5s, strict=True)}}
+        dataset, (), {**met.there, **{md5: met.rows[row][1][0] for row, md5 in zip(new, md5s, strict=True)}}
     )
