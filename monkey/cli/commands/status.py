@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import click
 
+from monkey.apply.inspect.misplaced_objects import list_misplaced
 from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
@@ -14,6 +15,7 @@ from monkey.cli.render.status_lines import format_status, serialize_status
 from monkey.cli.session import complete_sweep_names, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
 from monkey.protocol.status.sync_beat import read_sync_beats
+from monkey.store.directory.store import DirectoryStore
 
 
 @click.command("status")
@@ -41,7 +43,9 @@ async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json
         return await watch_to_end(world, [view.state.name for view in views])
     boots = await world.boots()
     syncs, unreadable = await read_sync_beats(world.at, world.keys)
-    snapshot = replace(snapshot, problems=[*snapshot.problems, *unreadable])
+    store = world.store
+    misplaced = await list_misplaced(store, world.keys, quick=True) if isinstance(store, DirectoryStore) else []
+    snapshot = replace(snapshot, problems=[*snapshot.problems, *unreadable, *misplaced])
     if as_json:
         click.echo(dump_json(serialize_status(world.at.url, snapshot, views, boots, syncs), indent=2))
     else:
