@@ -160,6 +160,8 @@ class ObservedProject:
     problems: tuple[str, ...] = ()
     #: The project's name.
     project: str = ""
-    #: Desired sweep to those of its jobs that have failed for good by the settings that it is to have, whichever sweep
-    #: and revision ran them: agents do not run them for it before it retries them.
+    #: Desired sweep to those of its jobs that have failed for good by the settings that it is to have, or were stopped,
+    #: whichever sweep and revision ran them: agents do not run them for it before it retries them.
     failed: Mapping[str, AbstractSet[str]] = field(default_factory=dict)
+    #: Those of all these that were stopped: they met a condition of `stop_when`.
+    met: AbstractSet[str] = frozenset()

@@ -19,6 +19,7 @@ from monkey.plan.desired import UploadSize
 from monkey.plan.observed import ObservedProject, ObservedSweep
 from monkey.protocol.adoption_log import AdoptionLog
 from monkey.protocol.status.store_snapshot import JobState, StoreSnapshot, SweepView
+from monkey.protocol.sweeps.verdicts import Verdict
 from monkey.spec.job.stop_when import StopEvidence
 from monkey.spec.project.cloud import CLOUD_KEYS as CLOUDS
 from monkey.spec.project.cloud import MACHINE_TYPE_KEYS
@@ -50,6 +51,7 @@ async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[Ob
     store = world.memo.id(world.at.url)
     adoptions = AdoptionLog(world.at, world.keys)
     await adoptions.refresh()
+    ended = {want.name: snapshot.find_ended(want.name, want.table.ids, want.settings) for want in desired}
     observed = ObservedProject(
         sweeps,
         snapshot.succeeded,
@@ -59,7 +61,8 @@ async def observe_project(world: World, wants: Sequence[LoadedSpec]) -> tuple[Ob
         datasets=lacks,
         within=within,
         at=now,
-        failed={want.name: snapshot.find_failed(want.name, want.table.ids, want.settings) for want in desired},
+        failed={name: found.keys() for name, found in ended.items()},
+        met={job for found in ended.values() for job, verdict in found.items() if verdict is Verdict.STOPPED},
         adoptions=adoptions.results,
         codes=adoptions.codes,
         recipes=[

@@ -55,8 +55,11 @@ class JobChanges:
     replaced_states: Mapping[str, int] = field(default_factory=dict)
     #: Number of kept jobs that the newest revision did not have, by the sweep that has them ("": no sweep of now).
     elsewhere: Mapping[str, int] = field(default_factory=dict)
-    #: Jobs that the newest revision did not have, and that have failed for good: no apply runs them, only a retry.
+    #: Jobs that the newest revision did not have, and that have failed for good or were stopped: no apply runs them,
+    #: only a retry.
     failed: Sequence[int] = ()
+    #: Number of these that were stopped.
+    met: int = 0
     #: Number of these by the sweep that has them ("": no sweep of now).
     failed_in: Mapping[str, int] = field(default_factory=dict)
 
@@ -68,11 +71,18 @@ class JobChanges:
         return {"unknown": len(self.unknown)} if self.unknown else known
 
     @property
+    def ended_before(self) -> str:
+        """Return in words how the jobs of `failed` ended."""
+        if self.met == len(self.failed):
+            return "stopped before"
+        return "failed or stopped before" if self.met else "failed before"
+
+    @property
     def lots(self) -> dict[str, int]:
-        """Return the same by the names that people read, and between them the jobs that failed before, if any did."""
+        """Return the same by the names that people read, and between them the jobs that ended before, if any did."""
         if not self.failed:
             return self.counts
-        removed = {"failed before": len(self.failed), "removed": len(self.removed)}
+        removed = {self.ended_before: len(self.failed), "removed": len(self.removed)}
         return {lot: count for lot, count in self.counts.items() if lot != "removed"} | removed
 
     @property

@@ -262,7 +262,7 @@ def _describe_failed_jobs(sweep: SweepPlan) -> str:
     told = ", ".join(f"{count:,} in {f'sweep {name}' if name else 'an earlier revision'}" for name, count in homes)
     count = len(sweep.jobs.failed)
     runs = "apply does not run it" if count == 1 else "apply runs none"
-    return f"{_format_job_count(count)} failed before ({told}): {runs}"
+    return f"{_format_job_count(count)} {sweep.jobs.ended_before} ({told}): {runs}"
 
 
 def _describe_adoption(lot: AdoptedJobs) -> str:

@@ -64,11 +64,14 @@ def _judge_situation(sweep: SweepPlan, seen: ObservedSweep) -> SweepSituation:
 
 
 def _note_failed_before(sweep: SweepPlan) -> str:
-    count = len(sweep.jobs.failed)
-    jobs = "1 job failed before" if count == 1 else f"{count:,} jobs failed before"
+    count, settings = len(sweep.jobs.failed), sweep.desired.settings
+    jobs = f"{count:,} {'job' if count == 1 else 'jobs'} {sweep.jobs.ended_before}"
     # An agent judges all jobs of the sweep. The first that has failed ends it, unless that failure did so once before.
-    ends = ", which may cancel the sweep (fail_fast)" if sweep.desired.settings.fail_fast else ""
-    return f"{jobs}{ends}: once applied, {suggest_retry(SweepSituation(sweep.name))}"
+    if settings.fail_fast and sweep.jobs.met < count:
+        jobs += ", which may cancel the sweep (fail_fast)"
+    if sweep.jobs.met and any(rule.sweep for rule in settings.stop_when):
+        jobs += ", which may end the sweep (stop_when)"
+    return f"{jobs}: once applied, {suggest_retry(SweepSituation(sweep.name))}"
 
 
 def note_failed_adopters(results: Mapping[str, str], failed: AbstractSet[str]) -> tuple[str, ...]:

@@ -64,8 +64,8 @@ class StoreSnapshot:
         """Return the fleet's living agents: those whose heartbeat is recent."""
         return [agent for agent in self.agents if agent.fleet == fleet and agent.alive]
 
-    def find_failed(self, sweep: str, jobs: Iterable[str], settings: SweepSettings) -> set[str]:
-        """Return those of the jobs that have failed for good for the sweep, if it had these settings.
+    def find_ended(self, sweep: str, jobs: Iterable[str], settings: SweepSettings) -> dict[str, Verdict]:
+        """Return those of the jobs that have failed for good or were stopped for the sweep, if it had these settings.
 
         Whichever sweep ran them: agents would not run them for this one, either, before it retries them.
         """
@@ -74,7 +74,7 @@ class StoreSnapshot:
         # Most jobs have no tally at all, of a million maybe none.
         doubtful = (job for job in jobs if job in self.tallies and job not in self.succeeded) if self.tallies else ()
         judged = ((job, judge_tally(self.tallies[job], settings, retries.get(job, 0))) for job in doubtful)
-        return {job for job, verdict in judged if verdict is Verdict.FAILED}
+        return {job: verdict for job, verdict in judged if verdict in (Verdict.FAILED, Verdict.STOPPED)}
 
 
 class _PoliteIndex(JournalIndex):

@@ -83,6 +83,29 @@ def test_another_sweep_s_failed_jobs_are_not_announced_not_run_and_retried_by_th
     asyncio.run(main())
 
 
+def test_job_that_another_sweep_stopped_is_announced_only_to_a_sweep_without_that_condition(root: Path) -> None:
+    async def main() -> None:
+        fleet, rules = StillFleet(), "stop_when: [{metric: loss, above: 5}]\n"
+        async with opened(root, fleet) as world:
+            await fail(world, write(root, SPEC + rules), [1])
+            pen, small = Pen(world), find_sweep(await world.reader().read(), "small")
+            await pen.begin(small.ids[0])
+            await pen.end(small.ids[0], ClaimEnd.STOPPED, met={"metric": "loss", "value": 9.0, "step": 1})
+            planned = await plan(world, write(root, OTHER + rules, "other"))
+            assert planned.fleets[0].jobs == 1 and planned.sweeps[0].jobs.unfinished == 1
+            assert summarize_plan(planned) == "1 new, 2 failed or stopped before"
+            assert "2 jobs failed or stopped before (2 in sweep small): apply runs none" in texts(planned)
+            assert "2 jobs failed or stopped before: once applied, `monkey retry other` tries again" in texts(planned)
+            ends = "stop_when: [{metric: loss, above: 5, scope: sweep}]\nfail_fast: true\n"
+            planned = await plan(world, write(root, OTHER + ends, "other"))
+            told = "which may cancel the sweep (fail_fast), which may end the sweep (stop_when)"
+            assert f"2 jobs failed or stopped before, {told}: once applied" in " ".join(texts(planned))
+            planned = await plan(world, write(root, OTHER + rules.replace("5", "10"), "other"))
+            assert planned.fleets[0].jobs == 2 and summarize_plan(planned) == "2 new, 1 failed before"
+
+    asyncio.run(main())
+
+
 def test_change_that_is_taken_back_brings_failed_jobs_back_as_failed(root: Path) -> None:
     async def main() -> None:
         async with opened(root) as world:
