@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from monkey.errors import CorruptObject, FleetError, KeyMissing
 from monkey.store.store_port import Store
 
-#: Notes that are read of a fleet at most, the last by their machines' names: all fail for the same.
+#: Notes that are read of a fleet at most, the newest: their names begin with the second in which they were written.
 _MOST = 20
 #: How the note of a machine begins whose agent had been heard, and then was not for long. Its boot text has no room for
 #: more words: user data is short.
@@ -45,7 +45,8 @@ async def read_boot_failures(store: Store, prefix: str) -> list[BootFailure]:
 
 
 async def _read(store: Store, prefix: str, key: str) -> BootFailure | None:
-    fleet, _, machine = key.removeprefix(prefix).partition("/")
+    fleet, _, name = key.removeprefix(prefix).partition("/")
+    machine = name.partition("-")[2] if name[:1].isdigit() else name
     try:
         said = json.loads(await store.get(key))
         return BootFailure(fleet, machine, str(said["why"]), float(said["at"]), tuple(map(str, said["log"])))

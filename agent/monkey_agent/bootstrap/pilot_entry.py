@@ -160,10 +160,11 @@ def _find_reason(said: Sequence[str]) -> str:
 
 def _give_up(settings: dict[str, Any], name: str, why: str, log: Sequence[str], secret: dict[str, str]) -> int:
     """Leave a note in the store of why this pilot cannot work here, as a rented machine does."""
+    at = time.time()
     hidden = [*secret.values(), *_list_values(settings["environment"])]
-    note = {"machine": name, "why": _mask(why, hidden), "at": time.time(), "log": [_mask(one, hidden) for one in log]}
+    note = {"machine": name, "why": _mask(why, hidden), "at": at, "log": [_mask(one, hidden) for one in log]}
     print(f"pilot {name} cannot work here: {note['why']}", file=sys.stderr, flush=True)
-    key = f"{Keys(settings['project']).boots}{settings['fleet']}/{name}"
+    key = f"{Keys(settings['project']).boots}{settings['fleet']}/{at:.0f}-{name}"
     try:
         asyncio.run(asyncio.wait_for(_put(settings["store"], key, json.dumps(note).encode()), _PATIENCE_SECONDS))
     except (MonkeyError, OSError, TimeoutError) as exc:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from itertools import count
 
 import pytest
 
@@ -42,3 +44,27 @@ def test_notes_are_read_told_and_taken_away(run: Run) -> None:
     run(boot_failures.forget_boot_failures(store, keys.boots, "rented"))
     run(boot_failures.check_boot_failures(store, keys.boots, "rented"))
     assert [boot.fleet for boot in run(boot_failures.read_boot_failures(store, keys.boots))] == ["other"]
+
+
+def test_of_many_machines_that_gave_up_the_newest_are_told(run: Run) -> None:
+    store, keys = MemoryStore(MemoryState(), "memory://boots"), Keys("p")
+
+    class Cloud:
+        seen = ()
+
+        def __init__(self, name: str) -> None:
+            self.name = lambda: name
+
+        def put(self, key: str, data: bytes) -> None:
+            run(store.put(key, data))
+
+    clock = count(1_700_000_000.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "time", lambda: next(clock))
+        for n in range(25):
+            name = f"i-{99 - n}"
+            boot_report.note_end(Cloud(name), {"project": "p", "fleet": "rented"}, f"{name} is wrong")
+    found = run(boot_failures.read_boot_failures(store, keys.boots))
+    assert [boot.machine for boot in found] == [f"i-{99 - n}" for n in range(5, 25)]
+    with pytest.raises(FleetError, match="i-75 is wrong"):
+        run(boot_failures.check_boot_failures(store, keys.boots, "rented"))

@@ -59,9 +59,9 @@ def read_tails(seen: Iterable[str], logs: Iterable[Path] = LOGS) -> list[str]:
 def note_end(cloud: Any, settings: Mapping[str, Any], why: str) -> None:
     """Leave word in the store of why this machine fails, as far as the store takes it."""
     try:
-        name = cloud.name()
-        said = {"machine": name, "why": mask_line(why, cloud.seen), "at": time.time(), "log": read_tails(cloud.seen)}
-        key = f"projects/{settings['project']}/boots/{settings['fleet']}/{name}"
+        name, at = cloud.name(), time.time()
+        said = {"machine": name, "why": mask_line(why, cloud.seen), "at": at, "log": read_tails(cloud.seen)}
+        key = f"projects/{settings['project']}/boots/{settings['fleet']}/{at:.0f}-{name}"
         retry_ask(lambda: cloud.put(key, json.dumps(said).encode()), _PATIENCE, MUTE)
     except (ApiError, ApiDown, ValueError, LookupError) as exc:
         say_line(f"the store is not told: {exc}")
