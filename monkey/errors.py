@@ -173,6 +173,10 @@ class CreateUnresolved(StoreUnavailable):
     """Whether the entry was written is not known."""
 
 
+#: What to do where the disk of a store is full: no verb removes results.
+MAKE_ROOM = "free some space there: docs/stores.md (A full store) says what may go"
+
+
 class StoreRefused(StoreError):
     """The store refused."""
 

@@ -12,8 +12,8 @@ The document is one object:
   - `jobs`: {`new`, `stale`, `kept`, `removed`}, each a count
   - `states`: {`kept`, `removed`, `replaced`}, each {state: count}; replaced jobs are those that stale ones replace
   - `elsewhere`: {sweep or "": number of kept jobs that are finished there}
-  - `failed_before`: {sweep or "": number of jobs that failed for good there, or were stopped}. They are new to the newest
-    revision, and in none of the counts of `jobs`; an apply runs none of them
+  - `failed_before`: {sweep or "": number of jobs that failed for good there, or were stopped}. They are new to the
+    newest revision, and in none of the counts of `jobs`; an apply runs none of them
   - `reasons`: why jobs are stale, a list of {`kind`, `text`, `jobs`}; a job counts for each of its reasons
   - `lines`: the groups of jobs as people read them, a list of {`mark`, `text`}
   - `settings`: a list of {`name`, `before`, `after`}

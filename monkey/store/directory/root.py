@@ -16,6 +16,7 @@ import os
 import stat
 
 from monkey.errors import (
+    MAKE_ROOM,
     StoreError,
     StoreForbidden,
     StoreLinked,
@@ -36,8 +37,8 @@ _REFUSALS = {
     ),
     errno.EPERM: ("not permitted", "the file system must know hard links, and this user must be allowed to write"),
     errno.EROFS: ("the file system is read-only", "mount it for writing"),
-    errno.ENOSPC: ("no space left on the device", "free some space there"),
-    errno.EDQUOT: ("the disk quota is used up", "free some space there, or raise the quota"),
+    errno.ENOSPC: ("no space left on the device", MAKE_ROOM),
+    errno.EDQUOT: ("the disk quota is used up", f"raise the quota, or {MAKE_ROOM}"),
     errno.EFBIG: ("the file is too large for this file system", None),
     errno.ENAMETOOLONG: ("the name is too long for this file system", "use shorter names"),
     errno.EILSEQ: ("the name is not one that this file system can hold", "use plain names"),

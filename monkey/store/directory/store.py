@@ -178,8 +178,8 @@ class DirectoryStore(Store):
     ) -> Sequence[str]:
         """See `Store.put_contents`. `crew`: workers that were started already.
 
-        `hashed` receives the MD5s once all are known, in another thread, while the disk is waited for; `sent` those of
-        objects that were not here before.
+        `hashed` receives the MD5s once all are known, in another thread, while the disk is waited for. `sent` receives
+        those of objects that were not here before.
         """
         from monkey.store.directory.bulk import BulkWrite  # what it imports takes a while, and agents never need it
 

@@ -8,7 +8,7 @@ import stat
 
 import asyncssh
 
-from monkey.errors import StoreError, StoreForbidden, StoreMissing, StoreRefused, StoreUnavailable
+from monkey.errors import MAKE_ROOM, StoreError, StoreForbidden, StoreMissing, StoreRefused, StoreUnavailable
 from monkey.store.keys import shorten_key
 from monkey.store.sftp.wire import sftp_protocol
 from monkey.store.sftp.wire.connect import HostHop
@@ -140,7 +140,7 @@ async def _look(exc: SftpStatusError, calls: SftpRequests, what: str, root: byte
     if free is not None and free.read_only:
         return StoreForbidden(f"{what}: the file system is read-only", hint="mount it for writing")
     if exc.full or (free is not None and free.none):
-        return StoreRefused(f"{what}: no space left on the device", hint="free some space there")
+        return StoreRefused(f"{what}: no space left on the device", hint=MAKE_ROOM)
     if exc.code == sftp_protocol.NO_SUCH_FILE:
         return StoreUnavailable(f"{what}: a file or directory vanished in the middle of it")
     return StoreUnavailable(
