@@ -89,9 +89,7 @@ def test_timestamps_grow_whatever_the_clock_does() -> None:
 
 
 def test_a_record_without_a_time_follows_the_one_before_it() -> None:
-    data = (
-        b'{"m": {"a": 1}}\n' + line('"a":2') + b'{"m": {"a": 3}}\n' + b'{"m": {"a": 4}, "t": 1e999999999}\n'
-    )
+    data = b'{"m": {"a": 1}}\n' + line('"a":2') + b'{"m": {"a": 3}}\n' + b'{"m": {"a": 4}, "t": 1e999999999}\n'
     records = Records(TAGS)
     assert [parsed(told) for told in records.convert(data).splitlines()] == [
         ({"a": 2, "step": 1}, 1790000000000000001),
