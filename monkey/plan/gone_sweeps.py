@@ -61,9 +61,9 @@ def _judge_sweeps(
     for name, seen in sorted(observed.sweeps.items()):
         if name in wanted or seen.applied is None or _has_ended(seen) or parse_preview_name(name) is not None:
             continue
-        then = (seen.known_git or {}).get("branch")
-        if parse_check_name(name) is not None:
+        if (check := parse_check_name(name)) and check.sweep in wanted:
             continue
+        then = (seen.known_git or {}).get("branch")
         if seen.applied.source in ("", RUN_SOURCE) or (branch is not None and then is not None and branch != then):
             continue
         if then is None:

@@ -21,6 +21,7 @@ from monkey.protocol.status.store_snapshot import AgentView, JobState, JobView, 
 from monkey.protocol.status.sync_beat import SyncBeat
 from monkey.spec.job.expires import format_utc_time
 from monkey.spec.machines.fleet_name import find_provider_name
+from monkey.spec.sweep.sweep_names import make_check_name, parse_check_name
 
 #: Metrics that are named where values of them were no numbers.
 METRICS = 3
@@ -33,6 +34,9 @@ _COUNTED = {
     "RUNNING": JobState.RUNNING,
     "QUEUED": JobState.QUEUED,
 }
+#: Checks that are named once they have ended.
+_CHECKS = 5
+_UNENDED = (WaitOutcome.WORKING, WaitOutcome.PAUSED)
 _COLOURS = {
     WaitOutcome.FAILED: "red",
     WaitOutcome.PAUSED: "yellow",
@@ -140,6 +144,18 @@ def _sweeps(views: Sequence[SweepView], counts: Mapping[str, Mapping[JobState, i
         rows.append([view.state.name, sum(seen.values()), *told, name_standing(view, seen)])
         colours[i] = _COLOURS.get(judge_counts(seen), "")
     return lay_out_table(["SWEEP", "JOBS", *columns, "STATE"], rows, to, colours)
+
+
+def hide_ended_checks(views: Sequence[SweepView]) -> tuple[list[SweepView], list[str]]:
+    """Return the sweeps without the checks that have ended, and what is to be said of these."""
+    checks = {check: view for view in views if (check := parse_check_name(view.state.name))}
+    ended = [make_check_name(*check) for check in sorted(checks) if judge_counts(checks[check].counts) not in _UNENDED]
+    if not ended:
+        return list(views), []
+    earlier = f" and {len(ended) - _CHECKS:,} earlier ones" if len(ended) > _CHECKS else ""
+    note = f"Checks that have ended: {', '.join(ended[-_CHECKS:])}{earlier}"
+    shown = [view for view in views if view.state.name not in ended]
+    return shown, ["", f"{note}; `monkey rerun --show NAME` has their verdicts."]
 
 
 def name_standing(view: SweepView, counts: Mapping[JobState, int]) -> str:

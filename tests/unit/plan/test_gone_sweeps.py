@@ -49,9 +49,10 @@ def test_what_ended_or_came_from_elsewhere_is_left_alone(sweep: ObservedSweep) -
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("pr-12.digits", 0), ("pr-12", 1), ("pr-x.digits", 1), ("check-3.digits", 0), ("check-3", 1)]
+    ("name", "count"),
+    [("pr-12.digits", 0), ("pr-12", 1), ("pr-x.digits", 1), ("check-3.digits", 1), ("check-3.a", 0), ("check-3", 1)],
 )
-def test_previews_and_checks_are_left_alone(name: str, count: int) -> None:
+def test_previews_are_left_alone_and_checks_go_with_their_sweep(name: str, count: int) -> None:
     assert len(gone(OLD, name)) == count
 
 

@@ -13,6 +13,7 @@ from monkey.apply.checks.check_choice import JobToCheck, select_sample
 from monkey.apply.checks.check_planning import CheckOrder, plan_checks
 from monkey.apply.checks.check_recipes import CHECK_PRIORITY, make_check_recipe, make_check_settings
 from monkey.apply.execute import execute_plan
+from monkey.cli.main import run_guarded
 from monkey.errors import FleetError, MonkeyError, NotFound
 from monkey.spec.job.expires import Expiry
 from monkey.spec.job.recipe import Recipe, SweepSettings
@@ -90,3 +91,36 @@ def test_checks_of_succeeded_jobs_are_sweeps_of_their_own(tmp_path: Path) -> Non
                 await plan_checks(world, CheckOrder(["check-1.small"]))
 
     asyncio.run(go())
+
+
+def test_a_check_that_has_ended_is_named_beside_the_sweeps_and_is_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    async def go() -> None:
+        async with opened(tmp_path) as world:
+            await apply(world)
+            pen = Pen(world)
+            jobs = (await world.reader().read()).sweeps["small"].ids
+            await pen.begin(jobs[0])
+            await pen.end(jobs[0])
+            for number in (1, 2):
+                planned, _, _ = await plan_checks(world, CheckOrder(["small"]))
+                assert planned is not None
+                await execute_plan(world, planned.plan, planned.wanted, lambda what, done: None)
+                (check,) = (await world.reader().read()).sweeps[f"check-{number}.small"].ids
+                await pen.begin(check, f"check-{number}.small")
+            await pen.end(check, sweep="check-2.small")
+
+    asyncio.run(go())
+    for verb in (["status"], ["list", "sweeps"]):
+        run_guarded(verb)
+        told = capsys.readouterr().out
+        assert "Checks that have ended: check-2.small; `monkey rerun --show NAME` has their verdicts." in told
+        assert told.count("check-2.small") == 1 and told.count("check-1.small") == 1, told
+        run_guarded([*verb, "--json"])
+        assert "check-2.small" in capsys.readouterr().out
+    run_guarded(["status", "check-2.small"])
+    assert "Checks that" not in capsys.readouterr().out
