@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from tests.acceptance.shop import Shop
+from tests.acceptance.shop import MONKEY, Shop
+from tests.acceptance.test_hostile import mounting
 from tests.trusting import trust
 
 
@@ -43,3 +47,19 @@ def test_well_and_then_everything_wrong_at_once(shop: Shop) -> None:
     assert "very-secret" not in done.stdout + done.stderr
     (shop.root / ".monkey/store/format").unlink()
     assert "! store: " in shop.run("doctor", code=1).stdout
+
+
+def test_a_place_that_cannot_be_written_can_be_no_store(
+    shop: Shop, require: Callable[[str], str], tmp_path: Path
+) -> None:
+    require("mount")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    (shop.root / "monkey.yaml").write_text(f"project: shop\nstore: {disk}/team/store\n")
+    shop.spec(jobs=1)
+    script = f"mount -t tmpfs -o ro none {disk} && {' '.join(MONKEY)} doctor"
+    done = mounting(shop, script)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"{disk}/team/store can be no store: {disk} is not writable for this user" in done.stdout
+    assert "All is well" not in done.stdout
+    assert "can be one" in shop.run("doctor").stdout

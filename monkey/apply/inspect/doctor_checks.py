@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monkey import origin
@@ -30,7 +32,7 @@ from monkey.apply.trust.endpoints import (
 )
 from monkey.apply.world.fleets import FLEET_MODULES, open_fleets
 from monkey.apply.world.group_store import find_unshared, spell_remedy
-from monkey.apply.world.project_store import find_folding_places
+from monkey.apply.world.project_store import find_folding_places, locate_project_store
 from monkey.apply.world.world import World, open_world
 from monkey.errors import EndpointRefused, FleetError, MonkeyError, SpecError
 from monkey.fleet.fleet_port import Checkable, Fleet
@@ -196,6 +198,13 @@ def _secrets(world: World, specs: list[Spec]) -> Iterator[DoctorCheck]:
 
 async def _store(world: World) -> DoctorCheck:
     if world.store is None:
+        place = locate_project_store(world.project)
+        above = next(each for each in (Path(place), *Path(place).parents, Path()) if each.exists())
+        if "://" not in place and not os.access(above, os.W_OK | os.X_OK):
+            text = f"{place} can be no store: {above} is not writable for this user"
+            return DoctorCheck(
+                "store", text, "give this user the rights, or name another place with `store:`", wrong=True
+            )
         return DoctorCheck("store", f"nothing was applied yet; {world.project.store} can be one")
     await probe_store(world.store)
     mount, hint = describe_store_mount(world.store.url)
