@@ -35,6 +35,11 @@ def test_no_verb_shows_a_credential(shop: Shop) -> None:
     write_spec(shop, env | {"WANDB_API_KEY": KEYS[1]}, *TOKENS[5:9])
     said = [first, *(shop.run("plan", *words) for words in (["--all"], ["--markdown", "--all"], ["--json", "--all"]))]
     said += [shop.run("info", *words) for words in (["sweep"], [jobs[0]], ["sweep", "--json"], [jobs[0], "--json"])]
+    said += [
+        shop.run("list", "jobs", "sweep", "--json"),
+        shop.run("list", "sweeps", "--json"),
+        shop.run("status", "--json"),
+    ]
     said += [shop.run("list", "jobs", "sweep"), shop.run("status"), shop.run("results", "sweep", "--all")]
     said.append(shop.run("status", "--json"))
     said.append(shop.run("apply", code=1))

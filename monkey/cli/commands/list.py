@@ -23,6 +23,7 @@ from monkey.cli.render.list_tables import (
 from monkey.cli.render.status_lines import hide_ended_checks
 from monkey.cli.session import complete_sweep_names, json_option, print_pieces, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, join_lines
+from monkey.plan.text.credential_forms import mask_credentials
 from monkey.protocol.status.agent_views import SweepView
 from monkey.protocol.status.job_view import JobState
 from monkey.results.export import format_json_rows
@@ -53,7 +54,7 @@ def show_jobs(sweeps: tuple[str, ...], states: tuple[str, ...], as_json: bool) -
     world, views = run_in_world(read)
     # Outside of the event loop, where Ctrl-C ends whatever is being computed.
     if as_json:
-        print_pieces(format_json_rows(serialize_jobs(views, states), dump_json))
+        print_pieces(map(mask_credentials, format_json_rows(serialize_jobs(views, states), dump_json)))
     else:
         print_pieces(join_lines(format_jobs(views, states, detect_terminal())))
         print_page_link(world, [view.state.name for view in views])
@@ -71,7 +72,7 @@ def show_sweeps(as_json: bool) -> None:
             for line in view.state.skipped.lines:
                 click.echo(f"warning: {flatten_text(line)}", err=True)
         if as_json:
-            click.echo(dump_json(serialize_sweeps(views), indent=2))
+            click.echo(mask_credentials(dump_json(serialize_sweeps(views), indent=2)))
         else:
             shown, checks = hide_ended_checks(views)
             click.echo("\n".join(format_sweeps(shown, detect_terminal()) + checks))

@@ -14,6 +14,7 @@ from monkey.cli.links.page_link import print_page_link
 from monkey.cli.render.status_lines import format_status, hide_ended_checks, serialize_status
 from monkey.cli.session import complete_sweep_names, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
+from monkey.plan.text.credential_forms import mask_credentials
 from monkey.protocol.status.sync_beat import read_sync_beats
 from monkey.store.directory.store import DirectoryStore
 
@@ -47,7 +48,8 @@ async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json
     misplaced = await list_misplaced(store, world.keys, quick=True) if isinstance(store, DirectoryStore) else []
     snapshot = replace(snapshot, problems=[*snapshot.problems, *unreadable, *misplaced])
     if as_json:
-        click.echo(dump_json(serialize_status(world.at.url, snapshot, views, boots, syncs), indent=2))
+        told = dump_json(serialize_status(world.at.url, snapshot, views, boots, syncs), indent=2)
+        click.echo(mask_credentials(told))
     else:
         to = detect_terminal()
         shown, checks = (views, []) if sweeps else hide_ended_checks(views)
