@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 #: Commands of plain words before: what stands in quotes, comments and here-documents is not read.
-_BEFORE = r"(?:[\w./=~$ -]+(?:&&|;|\n))*\s*"
-_END = r"\s*(?:&&|;|\n|$)"
+_BEFORE = r"(?:[\w./=~$ \[\]!{}()-]+(?:&&|\|\||;|\n))*\s*(?:(?:then|else|do|if|!|\{+)\s+|\()*"
+_END = r"\s*(?:&&|\|\||;|\n|\)|$)"
 _SOURCE = rf"{_BEFORE}source\s+(?!activate\b)([\w./~$-]+){_END}"
 _ACTIVATE = rf"{_BEFORE}(conda|mamba|micromamba|source)\s+activate(?:\s+-n)?(?:\s+([\w./-]+))?{_END}"
 #: What gives `sh` the functions that activate.

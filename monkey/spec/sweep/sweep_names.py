@@ -25,6 +25,8 @@ def parse_sweep_name(raw: Any) -> str:
     """Return the name that a spec gives its sweep. Raises MistakesError."""
     if not isinstance(raw, str) or not SWEEP_NAME_PATTERN.match(raw):
         hint = "use letters, digits, '.', '_' and '-', at most 63, first a letter or digit"
+        if isinstance(raw, int | float):
+            hint = f'write it in quotes: "{str(raw).lower()}"'
         raise make_mistake_error(f"expected a name, found {describe_value(raw)}", hint)
     if parse_preview_name(raw) is not None:
         message = f"expected a sweep's own name, found {raw!r}, which only `monkey apply --preview` gives"

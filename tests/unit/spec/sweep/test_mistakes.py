@@ -64,6 +64,9 @@ def test_a_caret_stands_right_after_tabs_and_quotes_and_in_blocks() -> None:
 @pytest.mark.parametrize(
     "text, where, message, hint",
     [
+        ("name: 123", (1, 7), "expected a name, found 123", 'write it in quotes: "123"'),
+        ("name: 1.5", (1, 7), "expected a name, found 1.5", 'write it in quotes: "1.5"'),
+        ("name: yes and no", (1, 7), "expected a name, found the text", "use letters"),
         ("name: a", (1, 1), "'command' is missing", "command: python train.py"),
         ("command: ''", (1, 10), "expected a command, found nothing", "program"),
         ("command: []", (1, 10), "expected a command, found an empty list", "list of words"),
