@@ -207,7 +207,7 @@ def _part_failed(
 def _add_failed(jobs: JobChanges, rows: Sequence[int], want: DesiredSweep, observed: ObservedProject) -> JobChanges:
     ids = [want.table.ids[row] for row in rows]
     homes = _count_by_sweep(ids, want.name, observed) if rows else {}
-    return replace(jobs, failed=rows, met=len(observed.met.intersection(ids)), failed_in=homes)
+    return replace(jobs, failed=rows, met=len(observed.met & set(ids)), failed_in=homes)
 
 
 def _group_by_reason(
