@@ -68,10 +68,11 @@ class CommitHistory:
         """Does the history end early here?"""
         return self._run("rev-parse", "--is-shallow-repository")[1].strip() == b"true"
 
-    def deepen(self) -> None:
-        """Fetch the rest of the history once, without files, if that is allowed; a remote that is away changes nothing.
+    def deepen(self, *, files: bool = False) -> None:
+        """Fetch the rest of the history once, if that is allowed; a remote that is away changes nothing.
 
-        The commit itself is named, too: a forge's merge of a pull request is on no branch.
+        `files`: the files of all its commits, too. The commit itself is named, too: a forge's merge of a pull request
+        is on no branch.
         """
         if not self._fetches or self._deepened:
             return
@@ -82,7 +83,7 @@ class CommitHistory:
             "--no-tags",
             "--no-recurse-submodules",
             "--unshallow",
-            "--filter=blob:none",
+            *(() if files else ("--filter=blob:none",)),
             "origin",
         )
         if self._run(*fetch, self._commit, branches)[0]:

@@ -30,6 +30,11 @@ _GITLINK = "160000 "
 
 #: The hint for commits and files that a clone lacks.
 _DEEPER = "clone with full history, and without --filter (in CI: fetch-depth: 0)"
+#: The hint for a branch that a shallow clone lacks: a bare `git fetch` brings it to no clone of one branch.
+_FETCH_ALL = (
+    "this clone is shallow: run `git fetch --unshallow origin '+refs/heads/*:refs/remotes/origin/*'` (in CI: "
+    "fetch-depth: 0)"
+)
 #: What comes before the hint where a merge fails in a shallow clone.
 _SHALLOW = "this clone is shallow, and may lack the commit at which they parted: run `git fetch --unshallow`; else "
 
@@ -67,10 +72,11 @@ def open_merge_result(root: Path, ref: str) -> Iterator[GitTree]:
     In CI, a shallow clone fetches the rest of its history first.
     """
     top = _find_top(root)
-    then, now = _resolve(top, ref), _resolve(top, "HEAD")
+    now = _resolve(top, "HEAD")
     history = CommitHistory(top, now, fetches=is_ci())
     if history.is_shallow():
-        history.deepen()
+        history.deepen(files=True)
+    then = _resolve(top, ref)  # only now: CI's checkout of one commit begins without any other branch
     shallow = history.is_shallow()
     before = _SHALLOW if shallow else ""
     with _open_aside(top) as aside:
@@ -112,9 +118,8 @@ def _resolve(top: Path, ref: str) -> str:
     done = run_git(top, "rev-parse", "--verify", "-q", "--end-of-options", f"{ref}^{{commit}}")
     commit = os.fsdecode(done.stdout).strip()
     if done.returncode or not commit:
-        raise PlanError(
-            f"expected a commit or a branch, found {ref!r}", hint="`git fetch` brings it; branches are origin/NAME"
-        )
+        hint = _FETCH_ALL if CommitHistory(top, ref).is_shallow() else "`git fetch` brings it"
+        raise PlanError(f"expected a commit or a branch, found {ref!r}", hint=f"{hint}; branches are origin/NAME")
     return commit
 
 

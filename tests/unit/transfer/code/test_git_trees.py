@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from monkey.errors import PlanError
-from monkey.transfer.code.git_trees import find_branch_name, open_merge_base, open_merge_result
+from monkey.transfer.code.git_trees import GitTree, find_branch_name, open_merge_base, open_merge_result
 from tests.git_command import git
 
 
@@ -80,6 +83,36 @@ def test_shallow_clone_says_what_it_lacks(root: Path, tmp_path: Path) -> None:
     git(tmp_path / "shallow", "fetch", "-q", "--unshallow")
     with open_merge_base(tmp_path / "shallow", "origin/main") as tree:
         assert texts(tree.top) == {"a": "1", "b": "1"}
+
+
+def clone_one_commit(root: Path, there: Path) -> Path:
+    """Clone as CI's checkout does: one commit of one branch, from a forge that knows filters."""
+    git(root, "config", "uploadpack.allowFilter", "true")
+    git(root.parent, "clone", "-q", "--depth=1", "--branch=feature", f"file://{root}", str(there))
+    return there
+
+
+def test_checkout_of_one_commit_fetches_in_ci_what_a_merge_needs(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    with open_merge_result(clone_one_commit(root, tmp_path / "one"), "origin/main") as tree:
+        assert texts(tree.top) == {"a": "2", "b": "2"} and not tree.shallow
+
+
+@pytest.mark.parametrize("open_tree", [open_merge_base, open_merge_result])
+def test_checkout_of_one_commit_says_how_to_get_the_other_branch(
+    root: Path, tmp_path: Path, open_tree: Callable[[Path, str], AbstractContextManager[GitTree]]
+) -> None:
+    there = clone_one_commit(root, tmp_path / "one")
+    with pytest.raises(PlanError, match="found 'origin/main'") as raised, open_tree(there, "origin/main"):
+        pass
+    hint = raised.value.hint or ""
+    assert "fetch-depth: 0" in hint
+    command = shlex.split(hint.split("`")[1])
+    subprocess.run([*command[:1], "-C", there, *command[1:]], check=True, capture_output=True)
+    with open_tree(there, "origin/main") as tree:
+        assert texts(tree.top).keys() == {"a", "b"}
 
 
 def test_no_program_of_the_repository_is_started(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
