@@ -10,6 +10,7 @@ from monkey.plan.commits.place import Refusal
 from monkey.plan.explain import find_setting_changes
 from monkey.plan.observed import AppliedRevision
 from monkey.plan.preview.preview_ends import is_preview_end
+from monkey.plan.text.sweep_notes import STAYS_CANCELLED
 
 _FORCE = "`monkey apply --force REASON`"
 
@@ -39,7 +40,7 @@ def _hold_cancelled(sweep: SweepPlan) -> Refusal | None:
         return None
     by = f" by {seen.cancelled_by}" if seen.cancelled_by else ""
     why = "" if seen.cancelled == "cancelled" else f": {seen.cancelled}"  # what it is where no reason was given
-    return Refusal(f"stays cancelled{by}{why}", f"`monkey resume {sweep.name}`, or {_FORCE}")
+    return Refusal(f"{STAYS_CANCELLED}{by}{why}", f"`monkey resume {sweep.name}`, or {_FORCE}")
 
 
 def _hold_rollback(sweep: SweepPlan) -> Refusal | None:

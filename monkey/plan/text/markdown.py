@@ -37,7 +37,7 @@ _SIGNS = {
 
 def format_markdown(plan: Plan, run: CiRun | None = None) -> str:
     """Return the plan as Markdown, no longer than a comment may be; `run`: the CI run that made it."""
-    changed = [sweep for sweep in plan.sweeps if sweep.changes]
+    changed = [sweep for sweep in plan.sweeps if sweep.changes or sweep.refusal]
     parts = [f"### monkey plan: {summarize_plan(plan)}\n", *_format_consequences(plan)]
     parts.append(_block([*format_warnings(plan), *_sort_lines(format_gone_sweeps(plan))]))
     parts += [_format_section(sweep, folded=len(changed) > _MAX_OPEN_SECTIONS) for sweep in changed]
@@ -68,7 +68,7 @@ def _format_consequences(plan: Plan) -> list[str]:
 
 
 def _format_section(sweep: SweepPlan, *, folded: bool) -> str:
-    """Return what changes of a sweep; `folded`: under one line that opens it."""
+    """Return what changes of a sweep, or why it is refused; `folded`: under one line that opens it."""
     body = [_table(sweep), _block(_sort_lines(format_sweep_plan(sweep)))]
     if not folded:
         head = f"#### {format_inline_code(sweep.name)} ({format_inline_code(sweep.desired.source)})\n"

@@ -11,6 +11,9 @@ from monkey.plan.jobs.states import find_reopened_jobs
 from monkey.plan.observed import ObservedSweep
 from monkey.spec.job.expires import format_utc_time
 
+#: How a refusal begins that leaves a cancelled sweep as it is: it says who cancelled it, and what opens it.
+STAYS_CANCELLED = "stays cancelled"
+
 
 def collect_sweep_notes(sweep: SweepPlan) -> tuple[str, ...]:
     """Return what should be known of a sweep: how it stands, and what a new revision does, unless that is refused."""
@@ -34,7 +37,8 @@ def _note_standing(sweep: SweepPlan, seen: ObservedSweep, *, refused: bool) -> l
     if seen.over and seen.unfinished and seen.cancelled is None and seen.expires is not None:
         too = "" if refused else ", and so does a new revision"
         notes.append(f"expired at {format_utc_time(seen.expires)}: {suggest_extension(name)}{too}")
-    if seen.cancelled is not None:
+    held = sweep.refusal is not None and sweep.refusal.text.startswith(STAYS_CANCELLED)
+    if seen.cancelled is not None and not held:
         why = "" if seen.cancelled == "cancelled" else f" ({seen.cancelled})"  # what it is where no reason was given
         opens = suggest_reopening(at) if refused else f"a new revision or {suggest_reopening(at)}"
         notes.append(f"{'stopped' if seen.goal else 'cancelled'}{why}: {opens} opens it again")

@@ -50,8 +50,11 @@ def test_what_a_person_cancelled_stays_so_for_ci() -> None:
     )
     (held,) = compute_plan([want(JOBS[:5])], observed, unattended=True).sweeps
     (opens,) = compute_plan([want(JOBS[:5])], observed).sweeps
-    assert held.notes == ("cancelled (too dear): `monkey resume digits` opens it again",), "no revision will"
+    assert held.notes == (), "the refusal says it all: no note speaks of opening what stays cancelled"
     assert opens.notes == ("cancelled (too dear): a new revision or `monkey resume digits` opens it again",)
+    late = Refusal("last applied from a newer commit", "git pull")
+    (behind,) = compute_plan([want(JOBS[:5], misplaced=late)], observed, unattended=True).sweeps
+    assert behind.notes == ("cancelled (too dear): `monkey resume digits` opens it again",), "no revision will"
     assert refusal(there) is None, "a person's new revision opens it"
     assert refusal(there, unattended=True, force="asked ann") is None
     assert refusal(there, len(JOBS), unattended=True) is None, "nothing changes"

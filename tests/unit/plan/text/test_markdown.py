@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 
 from monkey.ci_run import CiRun
 from monkey.plan.change import FleetPlan
+from monkey.plan.commits.place import Refusal
 from monkey.plan.compute_plan import compute_plan
 from monkey.plan.cost import MachineChange
 from monkey.plan.digest import compute_plan_digest
@@ -92,6 +93,14 @@ def test_unchanged_sweeps_are_one_line() -> None:
     text = format_markdown(compute_plan([want(JOBS, name=name) for name in names], world))
     assert "9 unchanged sweeps\n" in text and "####" not in text and "|" not in text
     assert "1 unchanged sweep\n" in format_markdown(compute_plan([want(JOBS)], WORLD))
+
+
+def test_refused_sweep_is_shown_with_its_reason() -> None:
+    why = Refusal("refused: last applied from a newer commit", "`git pull` first")
+    text = format_markdown(compute_plan([want(JOBS[:2], misplaced=why)], WORLD))
+    assert "#### `digits` (`specs/digits.yaml`)" in text and "unchanged" not in text
+    shown = text.partition("```diff\n")[2].splitlines()
+    assert shown[:2] == [f"! {why.text}", f"!     {why.hint}"], "it comes first: what would change does not"
 
 
 def test_what_hurts_comes_first() -> None:
