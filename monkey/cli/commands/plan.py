@@ -29,8 +29,6 @@ from monkey.plan.text.plan_document import serialize_plan
 if TYPE_CHECKING:
     from monkey.apply.world.world import World
 
-#: What a saved plan is called, or ends in, where code is: such files are left out of snapshots.
-PLAN = "plan.json"
 #: Number of a pull request at most.
 _MAX_PULL = 10**9
 
@@ -202,12 +200,11 @@ def _shown(plan: Plan, *, as_json: bool, as_markdown: bool, everything: bool) ->
 
 def _save(planned: PlanningResult, output: str, *, prune: bool) -> None:
     root, target = find_project().root, Path(output)
-    # ROOT/../x lies outside, which its text does not show.
-    inside = Path(os.path.normpath(target.absolute())).is_relative_to(root)
-    if inside and not (target.name == PLAN or target.name.endswith("." + PLAN)):
+    if any(want.code.would_take(target) for want in planned.wanted):
         raise MonkeyError(
             f"{output!r} would become part of the project's code, and the plan be stale at once",
-            hint=f"call it {PLAN} or NAME.{PLAN}, which never are code; or save it outside of the project",
+            hint="call it plan.json or NAME.plan.json, which are code only where `code.include` names them; or save it "
+            "outside of the project",
         )
     text = dump_saved_plan(planned.plan, [os.path.relpath(path, root) for path in planned.files], prune=prune)
     try:

@@ -33,8 +33,9 @@ from monkey.transfer.code.code_manifest import (
     is_path,
 )
 from monkey.transfer.code.extract import extract_snapshot
-from monkey.transfer.code.file_selection import select_files
+from monkey.transfer.code.file_selection import NOT_CODE, select_files
 from monkey.transfer.code.git_files import read_git_info
+from monkey.transfer.globs import GlobPatterns
 
 __all__ = [
     "CodeSnapshot",
@@ -69,6 +70,15 @@ class CodeSnapshot:
     credentials: Mapping[str, str] = field(default_factory=dict)
     #: Path to reason of files that may hold credentials, and are code because git tracks them or the spec names them.
     vouched: Mapping[str, str] = field(default_factory=dict)
+    #: Globs that files must match; without any, all files are code but those of `NOT_CODE`.
+    include: tuple[str, ...] = ()
+
+    def would_take(self, file: Path) -> bool:
+        """Return whether a new file would be code when it is read again, unless git ignores it."""
+        path = os.path.relpath(file, self.root)  # tidied up: of ROOT/../x, the text does not show that it lies outside
+        if f"{path}/".startswith("../"):
+            return False
+        return GlobPatterns(self.include).match(path) if self.include else not NOT_CODE.match(path)
 
     @property
     def files(self) -> dict[str, str]:
@@ -128,7 +138,9 @@ def read_code(
         _check_size(root, size, len(entries), max_total)
     untracked = tuple(entry.path for entry in entries if entry.path in selected.untracked)
     code = hash_manifest(entries)
-    return CodeSnapshot(root, code, tuple(entries), size, left_out, repositories, untracked, found, vouched)
+    return CodeSnapshot(
+        root, code, tuple(entries), size, left_out, repositories, untracked, found, vouched, tuple(include)
+    )
 
 
 def _check_size(root: Path, size: int, files: int, max_total: int) -> None:

@@ -31,3 +31,26 @@ def test_what_would_be_code_is_refused(root: Path, written: str, capsys: pytest.
     assert run_guarded(["plan", "-o", written]) == 1
     assert f"'{written}' would become part of the project's code" in capsys.readouterr().err
     assert not list(root.rglob("p.json"))
+
+
+@pytest.mark.parametrize("code", ["include: [a.py]", "root: src"])
+def test_what_no_spec_has_as_code_is_saved(root: Path, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "src").mkdir()
+    for name in ("a.py", "src/a.py"):
+        (root / name).write_text("")
+    with (root / "specs/a.yaml").open("a") as spec:
+        spec.write(f"code: {{{code}}}\n")
+    said = []
+    for arguments in (["-o", "p.json"], []):
+        assert run_guarded(["plan", *arguments]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == f"{said[1]}Saved. To do exactly this: monkey apply p.json\n", "it is not stale"
+
+
+@pytest.mark.parametrize("written", ["p.json", "plan.json"])
+def test_what_an_include_names_is_refused_whatever_its_name(root: Path, written: str) -> None:
+    (root / "x.json").write_text("")
+    with (root / "specs/a.yaml").open("a") as spec:
+        spec.write("code: {include: ['*.json']}\n")
+    assert run_guarded(["plan", "-o", written]) == 1
+    assert not (root / written).exists()
