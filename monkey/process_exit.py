@@ -1,4 +1,4 @@
-"""The end of a process."""
+"""The end of a process, and of its output."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ def exit_now(code: int) -> NoReturn:
         except (OSError, ValueError):
             code = code or 1
     os._exit(code)
+
+
+def drop_output(descriptor: int) -> None:
+    """Drop what is written to the descriptor from now on, and what its stream still holds and would write again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

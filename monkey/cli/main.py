@@ -11,7 +11,7 @@ import sys
 
 from monkey.cli.exit_codes import BROKEN_PIPE, INTERRUPTED
 from monkey.cli.help import compose_help
-from monkey.process_exit import exit_now
+from monkey.process_exit import drop_output, exit_now
 from monkey.version import __version__
 
 TYPE_CHECKING = False  # not from typing, nor errors with its dataclasses: each costs the help some milliseconds
@@ -129,7 +129,7 @@ def _system_said_no(exc: OSError) -> int:
 
 def _output_failed(exc: OSError) -> int:
     """Return the exit code for output that cannot be written; report that, unless the reader of a pipe is gone."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else the interpreter flushes into it once more, and complains
+    drop_output(1)
     if isinstance(exc, BrokenPipeError):
         return BROKEN_PIPE
     print(f"error: cannot write the output: {exc.strerror or exc}", file=sys.stderr)

@@ -7,6 +7,7 @@ import sys
 import click
 
 from monkey.apply.cost_limits import Agree, refuse_cost
+from monkey.cli.terminal.lasting_output import is_output_read
 from monkey.cli.terminal.prompts import ask_consent
 from monkey.errors import MonkeyError
 from monkey.plan.change import Plan
@@ -41,7 +42,7 @@ def ask_plan_consent(plan: Plan, *, yes: bool) -> None:
     if pruned := [gone.name for gone in plan.gone if gone.pruned]:
         asked.append(("cancel", f"{', '.join(pruned)}, whose spec is gone"))
     asked += [("rent", format_rentals(costs))] if costs else []
-    if asked and not sys.stdin.isatty():
+    if asked and not (sys.stdin.isatty() and (sys.stderr.isatty() or is_output_read())):
         would = ", and ".join(f"{verb} {what}" for verb, what in asked)
         raise MonkeyError(f"applying would {would}", hint="--yes agrees to that")
     for verb, what in asked:

@@ -100,11 +100,10 @@ class Shop:
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[Any]:
         """Start monkey in a session of its own, its output in pipes."""
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+        pipe = subprocess.PIPE
+        options = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, "text": True, **options}
         command = self._command(arguments)
-        return subprocess.Popen(
-            command, cwd=self.root, env=self.env, stdin=subprocess.DEVNULL, start_new_session=True, **options
-        )
+        return subprocess.Popen(command, cwd=self.root, env=self.env, start_new_session=True, **options)
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
         if self.user is None:

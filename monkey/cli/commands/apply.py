@@ -28,7 +28,7 @@ from monkey.cli.commands.plan import (
     prune_option,
     refuse_beside_preview,
 )
-from monkey.cli.exit_codes import INTERRUPTED, UNEXPECTED_PLAN
+from monkey.cli.exit_codes import BROKEN_PIPE, INTERRUPTED, UNEXPECTED_PLAN
 from monkey.cli.links.page_link import print_page_link
 from monkey.cli.order_reports import print_order
 from monkey.cli.render.apply_outcome import format_detached
@@ -36,6 +36,7 @@ from monkey.cli.render.plan_lines import format_plan
 from monkey.cli.rent_prompt import ask_plan_consent
 from monkey.cli.review.approved_apply import add_approved_option, is_approved, limit_to_approved
 from monkey.cli.session import find_project, project_file_option, run_in_world
+from monkey.cli.terminal.lasting_output import ignore_lost_readers, is_output_read
 from monkey.cli.terminal.text import detect_terminal, flatten_text
 from monkey.cli.watching import watch_to_end
 from monkey.errors import MonkeyError, SigningError, StoreError, UnexpectedPlan
@@ -120,13 +121,19 @@ def apply_command(
             **{"--keep-stale": keep_stale, "--prune": prune, "--expect": expect, "--force": force, "PLAN.json": saved}
         )
         check_preview(find_project(), preview)
-    try:
-        return run_in_world(lambda world: _apply(world, order), reports=True)
-    except KeyboardInterrupt:
-        if not order.watched:
-            raise
-        click.echo("\n".join(["", *format_detached(order.watched)]))
-        return INTERRUPTED
+    with ignore_lost_readers():
+        try:
+            return run_in_world(lambda world: _apply(world, order), reports=True)
+        except KeyboardInterrupt:
+            if not order.watched:
+                raise
+            click.echo("\n".join(["", *format_detached(order.watched)]))
+            return INTERRUPTED
+        except BrokenPipeError:
+            if not order.watched:
+                raise
+            click.echo("\n".join(format_detached(order.watched)), err=True)
+            return BROKEN_PIPE
 
 
 async def _apply(world: World, order: ApplyOrder) -> int:
@@ -192,6 +199,8 @@ async def _finish(world: World, planned: PlanningResult, order: ApplyOrder, at_w
 
     def looked(progress: Sequence[SweepProgress]) -> None:
         order.watched = [one.name for one in progress if one.unfinished]
+        if order.watched and not is_output_read():
+            raise BrokenPipeError
 
     names = [sweep.name for sweep in planned.plan.accepted]
     if not names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import click
 
@@ -14,7 +15,8 @@ def ask_consent(question: str) -> bool:
     """
     before = {each: signal.signal(each, signal.default_int_handler) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        return click.confirm(question)
+        # Where stdout goes to a pipe, its reader may show nothing of it, or have left.
+        return click.confirm(question, err=sys.stderr.isatty() and not sys.stdout.isatty())
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
