@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monkey.apply.sync.sync_directory import SyncDirectory
-from monkey.apply.sync.sync_order import strip_password, strip_passwords
+from monkey.apply.sync.sync_order import strip_passwords
 from monkey.atomic_write import write_atomically
 from monkey.errors import MonkeyError, PlanError, RemoteAway
 from monkey.removal import remove_file, remove_tree
+from monkey.transfer.code.git_files import strip_credentials
 from monkey.transfer.code.git_process import run_git
 
 #: Seconds that a look at the remote may take, and a fetch.
@@ -68,7 +69,7 @@ class SyncClone:
             self.directory.forget_tree()
             made.mkdir()
             self._write(made, "init", "-q", "--template=", f"--initial-branch={self.branch or 'none'}")
-            self._write(made, "config", "remote.origin.url", strip_password(self.remote))
+            self._write(made, "config", "remote.origin.url", strip_credentials(self.remote, keep_user=True))
             (made / ".git" / "info").mkdir(exist_ok=True)
             (made / ".git" / "info" / "attributes").write_text(_ATTRIBUTES)
             if self.borrow is not None:

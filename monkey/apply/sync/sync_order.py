@@ -10,11 +10,9 @@ from pathlib import Path
 from monkey.errors import MonkeyError
 from monkey.fleet.user_directories import locate_state_home
 from monkey.spec.project.project import find_root
-from monkey.transfer.code.git_files import find_work_tree, read_remote_url
+from monkey.transfer.code.git_files import find_work_tree, read_remote_url, strip_credentials
 
-#: A URL with a scheme, and the part of it that may hold a password.
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:(?P<user>[^/@]*)@)?(?P<rest>[^?#]*)")
-#: The same within a sentence.
+#: The part of a URL that may hold a password, within a sentence.
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -47,23 +45,13 @@ class SyncOrder:
     @property
     def shown(self) -> str:
         """Return the remote as people may see it."""
-        return strip_password(self.remote)
+        return strip_credentials(self.remote, keep_user=True)
 
 
 def name_repository(remote: str) -> str:
     """Return the repository's name: the last part of its URL."""
-    last = re.split(r"[/:]", strip_password(remote).rstrip("/"))[-1].removesuffix(".git")
+    last = re.split(r"[/:]", strip_credentials(remote, keep_user=True).rstrip("/"))[-1].removesuffix(".git")
     return re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("._-")[:63] or "repository"
-
-
-def strip_password(remote: str) -> str:
-    """Return a remote's URL without its password; for http without its user, too, which may be a token."""
-    found = _URL.match(remote)
-    if found is None:
-        return remote
-    user = found["user"] or ""
-    kept = "" if found["scheme"].startswith("http") else user.partition(":")[0]
-    return f"{found['scheme']}://{f'{kept}@' if kept else ''}{found['rest']}"
 
 
 def strip_passwords(text: str) -> str:
@@ -112,5 +100,5 @@ def check_sync_directory(directory: Path) -> None:
 
 def locate_sync_directory(remote: str, branch: str, path: str) -> Path:
     """Return the state directory of a sync that was given none. Raises FleetError where it may not be ours."""
-    place = sha256(f"{strip_password(remote)}\n{branch}\n{path}".encode()).hexdigest()[:12]
+    place = sha256(f"{strip_credentials(remote, keep_user=True)}\n{branch}\n{path}".encode()).hexdigest()[:12]
     return locate_state_home() / "monkey" / "sync" / place

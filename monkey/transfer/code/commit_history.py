@@ -15,7 +15,7 @@ from typing import NamedTuple
 from monkey.plan.commits.place import CommitAncestry
 from monkey.transfer.code.code_manifest import ManifestEntry, PathKind
 from monkey.transfer.code.git_files import find_work_tree
-from monkey.transfer.code.git_process import run_git
+from monkey.transfer.code.git_process import FETCH_ALONE, run_git
 
 #: Commits that touch a spec or its code, and that are searched for a content.
 MAX_COMMITS = 200
@@ -171,7 +171,7 @@ class CommitHistory:
         return True
 
     def _run(self, *arguments: str, given: bytes = b"") -> tuple[int, bytes]:
-        done = run_git(self._top, *arguments, given=given, fetches=self._fetches)
+        done = run_git(self._top, *arguments, given=given, online=FETCH_ALONE if self._fetches else None)
         return done.returncode, done.stdout
 
 

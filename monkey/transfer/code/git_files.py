@@ -80,14 +80,19 @@ def _with_ci(info: GitInfo) -> GitInfo:
     return info
 
 
-def strip_credentials(address: str) -> str:
-    """Return a remote's address without user, password and query, any of which may be a token."""
+def strip_credentials(address: str, *, keep_user: bool = False) -> str:
+    """Return a remote's address without user, password and query, any of which may be a token.
+
+    `keep_user`: ssh needs its user, who is no secret.
+    """
     if "://" not in address:
         host, colon, path = address.partition(":")
-        return f"{host.rpartition('@')[2]}{colon}{path}" if "/" not in host else address
+        return address if keep_user or "/" in host else f"{host.rpartition('@')[2]}{colon}{path}"
     scheme, _, rest = address.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{re.split('[?#]', path)[0]}"
+    login, slash, path = rest.partition("/")
+    user, at, host = login.rpartition("@")
+    kept = user.partition(":")[0] + at if keep_user and not scheme.startswith("http") else ""
+    return f"{scheme}://{kept}{re.split('[?#]', host + slash + path)[0]}"
 
 
 def read_remote_url(top: Path) -> str:

@@ -22,8 +22,9 @@ _NOT_OURS = (
 #: Nothing is fetched in passing: a partial clone would, by a program that its own settings name.
 _ALWAYS = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
 _ASK_NOBODY = {"GIT_ALLOW_PROTOCOL": ""}
-#: What a fetch may use; never a prompt, and no program that a remote's address names.
-_FETCH_ALONE = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "0"}
+#: For a git that may fetch what a partial clone lacks, and more history: never a prompt, and no program that a remote's
+#: address names.
+FETCH_ALONE = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "0"}
 
 #: A repository can name programs that git then starts, and a stranger's branch can bring such a repository along.
 _START_NOTHING = (
@@ -37,7 +38,6 @@ def run_git(
     top: Path,
     *arguments: str,
     given: bytes = b"",
-    fetches: bool = False,
     variables: Mapping[str, str] | None = None,
     online: Mapping[str, str] | None = None,
     timeout: float = _TIMEOUT_SECONDS,
@@ -45,12 +45,11 @@ def run_git(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in the directory `top`, and return how it ended. Raises PlanError where it cannot run, or hangs.
 
-    `given`: its input. `fetches`: it may ask the remote for what a partial clone lacks, and for more history.
-    `variables`: more of its environment. `online`: the same for a git that may reach a remote, by the protocols that
-    they name. `inherit`: descriptors that git gets.
+    `given`: its input. `variables`: more of its environment. `online`: the same for a git that may reach a remote, by
+    the protocols that they name, such as `FETCH_ALONE`. `inherit`: descriptors that git gets.
     """
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_OURS} | _ALWAYS
-    environment |= (_FETCH_ALONE if fetches else _ASK_NOBODY) | dict(variables or {}) if online is None else online
+    environment |= {**(_ASK_NOBODY if online is None else online), **(variables or {})}
     try:
         return subprocess.run(
             ["git", *_START_NOTHING, "-C", str(top), *arguments],
@@ -61,7 +60,7 @@ def run_git(
             check=False,
             pass_fds=inherit,
             # Without a terminal, ssh asks for no passphrase and no host's key: it fails at once.
-            start_new_session=fetches or online is not None,
+            start_new_session=online is not None,
         )
     except FileNotFoundError as exc:
         raise PlanError(

@@ -11,10 +11,10 @@ from monkey.apply.sync.sync_order import (
     locate_path,
     locate_remote,
     name_repository,
-    strip_password,
     strip_passwords,
 )
 from monkey.errors import MonkeyError
+from monkey.transfer.code.git_files import strip_credentials
 from tests.git_remote import GitRemote
 
 
@@ -23,6 +23,7 @@ from tests.git_remote import GitRemote
     [
         ("https://user:pw@host/team/sweeps.git", "https://host/team/sweeps.git", "sweeps"),
         ("https://ghp_token@host/sweeps", "https://host/sweeps", "sweeps"),
+        ("https://a@b:t0ken@host/sweeps", "https://host/sweeps", "sweeps"),
         ("https://host/sweeps.git?token=x#y", "https://host/sweeps.git", "sweeps"),
         ("ssh://git:pw@host:22/sweeps.git/", "ssh://git@host:22/sweeps.git/", "sweeps"),
         ("git@host:team/sweeps.git", "git@host:team/sweeps.git", "sweeps"),
@@ -32,7 +33,7 @@ from tests.git_remote import GitRemote
     ],
 )
 def test_a_remote_is_shown_without_what_is_secret(remote: str, shown: str, name: str) -> None:
-    assert strip_password(remote) == shown
+    assert strip_credentials(remote, keep_user=True) == shown
     assert name_repository(remote) == name
 
 

@@ -70,6 +70,7 @@ def test_a_broken_repository_is_told(repository: Path) -> None:
         ("https://ann:t0ken@git.example.org/lab/digits.git", "https://git.example.org/lab/digits.git"),
         ("https://gitlab-ci-token:t0ken@git.example.org:8443/a/b", "https://git.example.org:8443/a/b"),
         ("https://git.example.org/a/b?private_token=t0ken", "https://git.example.org/a/b"),
+        ("https://git.example.org?private_token=t0ken", "https://git.example.org"),
         ("https://a@b:t0ken@git.example.org/a@2", "https://git.example.org/a@2"),
         ("ssh://git@git.example.org:22/a/b.git", "ssh://git.example.org:22/a/b.git"),
         ("git@git.example.org:a/b.git", "git.example.org:a/b.git"),
