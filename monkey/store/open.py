@@ -219,7 +219,7 @@ def _refuse_strangers(root: str) -> None:
         )
 
 
-async def check_room(url: str) -> None:
+async def check_free_place(url: str) -> None:
     """Raise, for a place without a store, what would keep one from being created there; changes nothing.
 
     Raises StoreRefused where something else is there, StoreMissing where a file is, StoreUnavailable.

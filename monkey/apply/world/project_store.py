@@ -15,7 +15,7 @@ from monkey.fleet.user_directories import locate_state_home, open_cache_home
 from monkey.spec.project.project import STORE_VARIABLE, Project
 from monkey.spec.yaml.mistakes import Mistake
 from monkey.store.folded_names import check_names
-from monkey.store.open import check_room, locate_url, open_store
+from monkey.store.open import check_free_place, locate_url, open_store
 from monkey.store.store_port import Store
 from monkey.transfer.code.git_files import ask_git, find_work_tree
 
@@ -102,7 +102,7 @@ async def open_known(url: str, memo: KnownStores, *, begin: bool) -> Store | Non
             raise memo.vanished(exc) from exc
         if begin:
             raise
-        await check_room(url)
+        await check_free_place(url)
         return None
     try:
         memo.meet(url, store.id)

@@ -27,7 +27,7 @@ def check_apart(seen: Mapping[str, Mapping[str, Any]]) -> None:
             )
 
 
-def describe_creation(host: str, seen: Mapping[str, Any]) -> MachineChange:
+def describe_new_host(host: str, seen: Mapping[str, Any]) -> MachineChange:
     """Return what becomes of a host that has no agent yet; `seen`: its outputs, as they were found just now."""
     if seen.get(AWAY):
         return MachineChange("create", host, trouble=seen[DRIFT])

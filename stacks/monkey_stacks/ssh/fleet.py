@@ -31,11 +31,11 @@ from monkey_stacks.engine.pulumi_engine import PulumiEngine
 from monkey_stacks.ssh import machine_audit, reachability, relocation
 from monkey_stacks.ssh.descriptions import (
     check_apart,
-    describe_creation,
     describe_instance,
     describe_limits,
     describe_machine_change,
     describe_missing_runtimes,
+    describe_new_host,
     warn_of_missing_runtimes,
     warn_of_unusable_hosts,
 )
@@ -126,7 +126,7 @@ class SshFleet:
         check_apart({**{host: seen[host] for host in hosts if host in seen}, **fresh})
         limits = describe_limits(self.name, work, {**seen, **fresh}, self.provider.max_slots) if work.jobs else []
         seen |= {host: relocation.add_move_trouble(fresh.pop(host), seen[host]) for host in moved}
-        changes = [describe_creation(host, told_of) for host, told_of in fresh.items()]
+        changes = [describe_new_host(host, told_of) for host, told_of in fresh.items()]
         changes += [describe_machine_change(each, seen[each.name]) for each in list_host_changes(inputs, known, seen)]
         order = [*hosts, *known]
         changes.sort(key=lambda each: order.index(each.machine))

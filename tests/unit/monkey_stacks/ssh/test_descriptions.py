@@ -13,10 +13,10 @@ from monkey.spec.job.recipe import JobResources
 from monkey_stacks.engine.engine_outcome import ResourceChange, ResourceOp, StateResource
 from monkey_stacks.ssh.descriptions import (
     check_apart,
-    describe_creation,
     describe_limits,
     describe_machine_change,
     describe_missing_runtimes,
+    describe_new_host,
     warn_of_missing_runtimes,
     warn_of_unusable_hosts,
 )
@@ -224,5 +224,5 @@ def test_one_machine_under_two_names_is_refused() -> None:
 
 
 def test_a_new_host_is_told_by_what_was_found() -> None:
-    assert describe_creation("h1", {"about": "kept alive by cron"}).why == "agent, kept alive by cron"
-    assert describe_creation("h1", {DRIFT: "h1 does not answer", AWAY: True}).trouble == "h1 does not answer"
+    assert describe_new_host("h1", {"about": "kept alive by cron"}).why == "agent, kept alive by cron"
+    assert describe_new_host("h1", {DRIFT: "h1 does not answer", AWAY: True}).trouble == "h1 does not answer"
