@@ -59,7 +59,7 @@ def test_a_reader_who_leaves_ends_the_watch_and_not_the_jobs(shop: Shop, reader:
     )
     assert (done.returncode, done.stdout) == (BROKEN_PIPE, "sweep (specs/sweep.yaml)\n")
     if "2>&1" not in reader:
-        assert done.stderr.startswith("Detached: sweep goes on without this terminal.\n")
+        assert done.stderr.startswith("\nDetached: sweep goes on without this terminal.\n")
     until(lambda: shop.states() == {"running": 2}, "its jobs run")
     shop.ledger.release()
     until(lambda: shop.states() == {"succeeded": 2}, "its jobs go on")

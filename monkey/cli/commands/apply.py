@@ -34,7 +34,7 @@ from monkey.cli.order_reports import print_order
 from monkey.cli.render.apply_outcome import format_detached
 from monkey.cli.render.plan_lines import format_plan
 from monkey.cli.rent_prompt import ask_plan_consent
-from monkey.cli.review.approved_apply import add_approved_option, is_approved, limit_to_approved
+from monkey.cli.review.approved_apply import ApprovedApply, add_approved_option
 from monkey.cli.session import find_project, project_file_option, run_in_world
 from monkey.cli.terminal.lasting_output import ignore_lost_readers, is_output_read
 from monkey.cli.terminal.text import detect_terminal, flatten_text
@@ -61,6 +61,8 @@ class ApplyOrder:
     expect: str | None = None
     #: The pull request that is previewed.
     preview: int | None = None
+    #: What a pull request agreed to, which limits what is applied; None: all is.
+    approval: ApprovedApply | None = None
     #: Sweeps that are applied and at work: from here on an interrupt only detaches.
     watched: list[str] = field(default_factory=list)
 
@@ -106,6 +108,7 @@ def apply_command(
     keep_stale: tuple[str, ...],
     prune: bool,
     expect: str | None,
+    approval: ApprovedApply | None,
 ) -> int:
     """Apply SPECs (default: all in specs/), and watch until their jobs are done.
 
@@ -114,7 +117,7 @@ def apply_command(
     the one that --expect names.
     """
     check_prune(specs, prune=prune)
-    order = ApplyOrder(specs, keep_stale, yes, detach, force, prune, expect, preview)
+    order = ApplyOrder(specs, keep_stale, yes, detach, force, prune, expect, preview, approval)
     if preview is not None:
         saved = any(spec.endswith(".json") for spec in specs)
         refuse_beside_preview(
@@ -127,13 +130,9 @@ def apply_command(
         except KeyboardInterrupt:
             if not order.watched:
                 raise
-            click.echo("\n".join(["", *format_detached(order.watched)]))
-            return INTERRUPTED
-        except BrokenPipeError:
-            if not order.watched:
-                raise
-            click.echo("\n".join(format_detached(order.watched)), err=True)
-            return BROKEN_PIPE
+            read = is_output_read()
+            click.echo("\n".join(["", *format_detached(order.watched)]), err=not read)
+            return INTERRUPTED if read else BROKEN_PIPE
 
 
 async def _apply(world: World, order: ApplyOrder) -> int:
@@ -142,7 +141,9 @@ async def _apply(world: World, order: ApplyOrder) -> int:
     if order.preview is not None:
         planned = await plan_preview(world, order.preview, order.specs)
     else:
-        planned = await limit_to_approved(world, await _planned(world, order), order.keep_stale)
+        planned = await _planned(world, order)
+        if order.approval is not None:
+            planned = await order.approval.narrow(world, planned, order.keep_stale)
         if not planned.plan.sweeps:
             return 0
     fruitless: dict[str, str] = {}
@@ -200,7 +201,7 @@ async def _finish(world: World, planned: PlanningResult, order: ApplyOrder, at_w
     def looked(progress: Sequence[SweepProgress]) -> None:
         order.watched = [one.name for one in progress if one.unfinished]
         if order.watched and not is_output_read():
-            raise BrokenPipeError
+            raise KeyboardInterrupt  # as a person would, who sees no more of the watch
 
     names = [sweep.name for sweep in planned.plan.accepted]
     if not names:
@@ -264,5 +265,5 @@ def _has_consent(plan: Plan, order: ApplyOrder) -> bool:
 
     A preview stops none but its own jobs, and its cost is within `previews:` of monkey.yaml: that is consent.
     """
-    agreed = order.yes or order.expect is not None or is_approved()
+    agreed = order.yes or order.expect is not None or order.approval is not None
     return agreed or (order.preview is not None and not plan.uprooted)

@@ -17,7 +17,7 @@ from monkey.atomic_write import write_named_file
 from monkey.ci_run import read_ci_run
 from monkey.cli.ci.step_outputs import set_plan_outputs
 from monkey.cli.render.plan_lines import format_plan
-from monkey.cli.review.plan_comment import add_comment_option, show_plan_comment
+from monkey.cli.review.plan_comment import PlanComment, add_comment_option
 from monkey.cli.session import check_one_format, find_project, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
 from monkey.errors import MonkeyError
@@ -90,6 +90,7 @@ def plan_command(
     preview: int | None,
     keep_stale: tuple[str, ...],
     prune: bool,
+    comment: PlanComment | None,
 ) -> int:
     """Show what apply would change for SPECs (default: all in specs/); changes nothing.
 
@@ -105,7 +106,7 @@ def plan_command(
             **{"-o": output, "--detailed-exitcode": detailed_exitcode, "--keep-stale": keep_stale, "--prune": prune},
             **{"--changed-since": since, "--onto": onto, "--preview": preview},
         )
-        return _show_without_store(specs, show)
+        return _show_without_store(specs, show, comment)
     if preview is not None:
         refuse_beside_preview(
             **{"-o": output, "--keep-stale": keep_stale, "--prune": prune, "--changed-since": since, "--onto": onto}
@@ -120,7 +121,8 @@ def plan_command(
     _show_observed(planned.plan, show)
     if output is not None and not (as_json or markdown):
         click.echo(f"Saved. To do exactly this: monkey apply {output}")
-    show_plan_comment(planned.plan)
+    if comment is not None:
+        comment.show_plan(planned.plan)
     return 2 if detailed_exitcode and _differs(planned.plan) else 0
 
 
@@ -134,10 +136,11 @@ def _show_observed(plan: Plan, show: Callable[[Plan], str]) -> None:
     set_plan_outputs(plan)
 
 
-def _show_without_store(specs: Sequence[str], show: Callable[[Plan], str]) -> int:
+def _show_without_store(specs: Sequence[str], show: Callable[[Plan], str], comment: PlanComment | None) -> int:
     plan = plan_without_store(find_project(), specs)
     click.echo(show(plan))
-    show_plan_comment(plan)
+    if comment is not None:
+        comment.show_plan(plan)
     return 0
 
 

@@ -30,8 +30,6 @@ from monkey.plan.text.markdown import format_markdown
 WAITS = 3
 #: How often a plan is made that another apply leaves behind.
 _TRIES = 3
-#: Where click's context keeps what was approved.
-_OPENED = "monkey.approved_apply"
 
 
 @dataclass
@@ -107,7 +105,7 @@ class ApprovedApply:
 
 
 def add_approved_option(command: Callable[..., int]) -> Callable[..., int]:
-    """Give `apply` the option `--approved`; see `limit_to_approved`."""
+    """Give `apply` the option `--approved`; the command gets what was approved as `approval`, None without it."""
 
     @click.option(
         "--approved",
@@ -117,12 +115,11 @@ def add_approved_option(command: Callable[..., int]) -> Callable[..., int]:
     @wraps(command)
     def approved_command(*args: Any, approved: bool, **options: Any) -> int:
         if not approved:
-            return command(*args, **options)
+            return command(*args, approval=None, **options)
         with _open_apply() as opened:
-            click.get_current_context().meta[_OPENED] = opened
             for left in reversed(range(_TRIES)):
                 try:
-                    return opened.report(command(*args, **options))
+                    return opened.report(command(*args, approval=opened, **options))
                 except ConcurrentApply as exc:
                     # A forge that knows no concurrency runs several at once, and no one starts this one again.
                     if not left:
@@ -132,23 +129,6 @@ def add_approved_option(command: Callable[..., int]) -> Callable[..., int]:
             raise AssertionError("the last try returns or raises")
 
     return approved_command
-
-
-async def limit_to_approved(world: World, planned: PlanningResult, keep_stale: Sequence[str]) -> PlanningResult:
-    """Return what of the plan may be applied: all, unless `--approved` was asked for."""
-    opened = _find_opened()
-    return planned if opened is None else await opened.narrow(world, planned, keep_stale)
-
-
-def is_approved() -> bool:
-    """Say whether `--approved` was asked for: what is left of the plan then needs no further consent."""
-    return _find_opened() is not None
-
-
-def _find_opened() -> ApprovedApply | None:
-    context = click.get_current_context(silent=True)
-    found = context.meta.get(_OPENED) if context else None
-    return found if isinstance(found, ApprovedApply) else None
 
 
 @contextmanager

@@ -22,9 +22,6 @@ from monkey.plan.text.inert_markdown import format_code_block, replace_hidden
 from monkey.plan.text.lines import summarize_plan
 from monkey.plan.text.markdown import format_markdown
 
-#: Where click's context keeps the comment of `--comment`.
-_OPENED = "monkey.plan_comment"
-
 
 @dataclass(frozen=True)
 class PlanComment:
@@ -50,25 +47,17 @@ class PlanComment:
 
 
 def add_comment_option(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command that makes a plan `--comment`: what it passes to `show_plan_comment` is written."""
+    """Give a command that makes a plan `--comment`: it gets the comment to write as `comment`, None without it."""
 
     @click.option("--comment", is_flag=True, help="Write the plan to CI's pull request, as a comment and a status.")
     @wraps(command)
     def commented(*args: Any, comment: bool, **options: Any) -> int:
         if not comment:
-            return command(*args, **options)
+            return command(*args, comment=None, **options)
         with _open_comment() as opened:
-            click.get_current_context().meta[_OPENED] = opened
-            return command(*args, **options)
+            return command(*args, comment=opened, **options)
 
     return commented
-
-
-def show_plan_comment(plan: Plan) -> None:
-    """Write the plan to its pull request, where `--comment` asks for that. Raises ForgeError."""
-    opened = click.get_current_context().meta.get(_OPENED)
-    if opened is not None:
-        opened.show_plan(plan)
 
 
 @contextmanager

@@ -13,34 +13,26 @@ from monkey.process_exit import drop_output
 class LastingOutput:
     """A stream of text; once its reader has left, the rest is dropped."""
 
+    #: Whether the reader has left.
+    unread = False
+
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`."""
         self._stream = stream
-        #: Whether the reader has left.
-        self.unread = False
 
     def __getattr__(self, name: str) -> Any:
         """Be the stream in all else."""
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write the text, if anyone reads it."""
-        with self._outlast_reader():
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Send what was written."""
-        with self._outlast_reader():
-            self._stream.flush()
-
-    @contextmanager
-    def _outlast_reader(self) -> Iterator[None]:
+        """Write the text at once, if anyone reads it."""
         try:
-            yield
+            self._stream.write(text)
+            self._stream.flush()
         except BrokenPipeError:
             self.unread = True
             drop_output(self._stream.fileno())
+        return len(text)
 
 
 @contextmanager
