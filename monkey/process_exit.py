@@ -1,4 +1,4 @@
-"""The end of a process, and of its output."""
+"""The end of a process."""
 
 from __future__ import annotations
 
