@@ -25,7 +25,7 @@ from monkey.store.directory.network_mount import (
 from monkey.store.directory.network_store import NetworkStore
 from monkey.store.directory.root import explain_missing_store, translate_os_error
 from monkey.store.directory.store import DirectoryStore
-from monkey.store.format import FORMAT, decode_format, make_store_layout
+from monkey.store.format import FORMAT, StoreLayout, decode_format, make_store_layout
 from monkey.store.keys import RESERVED
 from monkey.store.memory import MemoryState, MemoryStore
 from monkey.store.probe import PROBE, probe_store
@@ -123,36 +123,39 @@ async def open_store(url: str, *, begin: bool = False) -> Store:
         return await _meet(MemoryStore(_MEMORY.setdefault(place, MemoryState()), place), begin)
     if "://" in place:
         return await _meet(await _backend(place.partition("://")[0]).connect_store(place, begin=begin), begin)
-    return await _open_directory(place, begin=begin)
+    layout, store = await _open_directory(place, begin=begin)
+    store.layout = layout.version
+    return store
 
 
-async def _open_directory(place: str, *, begin: bool) -> DirectoryStore:
+async def _open_directory(place: str, *, begin: bool) -> tuple[StoreLayout, DirectoryStore]:
     """Return the store in the directory `place`. Where it is shared, a watch starts before the first look may hang."""
     if not list_network_mounts():
-        return DirectoryStore(Path(place), await _find_id(place, begin))
+        layout = await _find_layout(place, begin)
+        return layout, DirectoryStore(Path(place), layout.id)
     guessed = find_mount_by_text(place)
     watch = _start_watch(place, guessed) if guessed is not None else None
     try:
         mount = check_network_mount(place)
-        id_ = await _find_id(place, begin)
+        layout = await _find_layout(place, begin)
         if mount is None:
-            return DirectoryStore(Path(place), id_)
-        store = NetworkStore(Path(place), id_, watch or _start_watch(place, mount))
+            return layout, DirectoryStore(Path(place), layout.id)
+        store = NetworkStore(Path(place), layout.id, watch or _start_watch(place, mount))
         watch = None
-        return store
+        return layout, store
     finally:
         if watch is not None:
             watch.close()
 
 
-async def _find_id(place: str, begin: bool) -> str:
-    """Return the identity of the store in the directory `place`; where there is none, `begin` one."""
+async def _find_layout(place: str, begin: bool) -> StoreLayout:
+    """Return the layout of the store in the directory `place`; where there is none, `begin` one."""
     data = _read_format(place)
     if data is None:
         if not begin:
             raise explain_missing_store(place)
         data = await _begin_directory(place)
-    return decode_format(data, place).id
+    return decode_format(data, place)
 
 
 def _start_watch(place: str, mount: NetworkMount) -> AnswerWatch:

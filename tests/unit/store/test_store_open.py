@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from monkey.errors import CorruptObject, StoreError, StoreFormat, StoreMissing, StoreRefused, StoreUnsafe
-from monkey.store.format import decode_format, make_store_layout
+from monkey.store.format import VERSION, decode_format, make_store_layout
 from monkey.store.memory import MemoryStore
 from monkey.store.open import locate_url, open_store
 from monkey.store.probe import probe_store
@@ -81,7 +81,7 @@ def test_begin_makes_a_store_once(tmp_path: Path, run: Run) -> None:
     place = tmp_path / "deep" / "down"
     run(run(open_store(f"file://{place}", begin=True)).close())
     said = json.loads((place / "format").read_bytes())
-    assert (said["format"], len(said["id"])) == (2, 16)
+    assert (said["format"], len(said["id"])) == (VERSION, 16)
     assert said["written_by"]
     store = run(open_store(str(place), begin=True))
     assert store.url == str(place)
@@ -125,11 +125,18 @@ def test_memory_is_begun_and_shared_by_name(run: Run) -> None:
     assert run(run(open_store("memory://shared-by-name")).get("k")) == b"v"
 
 
+def test_a_store_in_a_directory_knows_its_layout(root: Path, run: Run) -> None:
+    assert run(open_store(str(root), begin=True)).layout == VERSION
+    assert run(open_store(str(root))).layout == VERSION
+    (root / "format").write_text('{"format": 1, "id": "x"}')
+    assert run(open_store(str(root))).layout == 1
+
+
 def test_a_newer_store_is_not_touched(root: Path, run: Run) -> None:
     root.mkdir()
-    (root / "format").write_text('{"format": 3, "id": "x", "written_by": "9.0"}')
+    (root / "format").write_text('{"format": 4, "id": "x", "written_by": "9.0"}')
     for begin in (False, True):
-        with pytest.raises(StoreFormat, match=r"layout 3 \(written by monkey 9\.0\)") as caught:
+        with pytest.raises(StoreFormat, match=r"layout 4 \(written by monkey 9\.0\)") as caught:
             run(open_store(str(root), begin=begin))
         assert "newer monkey" in (caught.value.hint or "")
     assert os.listdir(root) == ["format"]  # noqa: PTH208
