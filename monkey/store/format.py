@@ -14,13 +14,16 @@ from monkey.version import __version__
 FORMAT = "format"
 
 #: The layout that this monkey writes, and the newest that it reads.
-VERSION = 2
+VERSION = 3
 #: The first layout in which ends may hold files (`monkey.protocol.record.end_files`): older agents take such an end for
 #: bytes that are none, and would run the job again.
 FILES_IN_ENDS = 2
 #: The first layout in which claims and heartbeats may have a lease (`monkey.protocol.liveness.lease`): older agents
 #: take such a claim for bytes that are none, and would take the job over after 90 seconds.
 LEASES = 2
+#: The first layout in which segments of logs and shipments are packed (`monkey.protocol.record.packed_segments`): older
+#: readers show such a log as it is, and older agents lose the metrics of such a shipment.
+PACKED_SEGMENTS = 3
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import NamedTuple
 
 from monkey.apply.inspect.attempt_records import find_attempt, find_owner, read_attempts
-from monkey.errors import CorruptObject, KeyMissing
+from monkey.errors import KeyMissing
 from monkey.protocol.record.end_files_reading import read_end_files
+from monkey.protocol.record.packed_segments import read_log_segment
 from monkey.protocol.record.shipment import LOG
 from monkey.protocol.record.shipment_reading import TAIL_BYTES, ShippedFile
 from monkey.protocol.status.store_snapshot import JobState, SweepView
 from monkey.web.live_store import LiveStore
+
+#: Segments that are read at most: agents write none below `TAIL_BYTES` but the last, and a stranger may write any.
+_MOST_SEGMENTS = 16
 
 
 class LogPart(NamedTuple):
@@ -61,12 +64,16 @@ async def _read_shipped(live: LiveStore, agent: str, job: str, k: int, *, growin
 async def _read_file(live: LiveStore, job: str, k: int, at: int) -> LogPart:
     store, keys = live.world.at, live.world.keys
     segments = await store.list(f"{keys.out(job, k)}log/")
-    total, place = sum(item.size for item in segments), 0
-    since, start, parts = max(at, total - TAIL_BYTES), total, list[bytes]()
-    for item in segments:
-        if place + item.size > since:
-            with suppress(KeyMissing, CorruptObject):
-                parts.append(await store.get(item.key))
-                start = min(start, place)
-        place += item.size
+    start, place, parts = 0, sum(item.size for item in segments), list[bytes]()
+    # Backwards: only a packed segment itself tells where it begins.
+    for item in reversed(segments[-_MOST_SEGMENTS:]):
+        place -= item.size
+        try:
+            segment = await read_log_segment(store, item.key)
+        except KeyMissing:  # removed since it was listed
+            continue
+        start = place if segment.at is None else segment.at
+        parts.insert(0, segment.data)
+        if start <= at or sum(map(len, parts)) >= TAIL_BYTES:
+            break
     return LogPart(b"".join(parts), start, growing=False)

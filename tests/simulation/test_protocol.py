@@ -215,6 +215,7 @@ SPELLING = (
     "end_files.py",
     "end_files_reading.py",
     "history_parts.py",
+    "packed_segments.py",
     "shipment.py",
     "shipment_reading.py",
 )

@@ -8,14 +8,16 @@ import contextlib
 import os
 import stat
 
+from monkey.errors import CorruptObject
 from monkey.protocol.layout import spell_segment_key
+from monkey.protocol.record.packed_segments import MAX_LOG_SEGMENT, pack_log_segment, unpack_log_segment
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
 from monkey.untrusted_files import open_regular
 from monkey_agent.logs.masking import LogMask
 
-#: Bytes of a segment at most: what an agent holds of a log in memory.
-SEGMENT = 4 * 1024 * 1024
+#: Bytes of a segment from which on it is packed in another thread: packing delays no other job then.
+_LARGE = 64 * 1024
 #: Lines, characters a line, and bytes in all, that a failure keeps: every agent and every reader holds them for ever.
 TAIL_LINES, TAIL_WIDTH, TAIL_BYTES = 100, 500, 8 * 1024
 #: Bytes at the end of a log that are looked at for that.
@@ -94,7 +96,7 @@ class AttemptLog:
         async with self._lock:
             until = self._cursor.size
             while self._cursor.taken < until:
-                most = self._tried or min(SEGMENT, until - self._cursor.taken)
+                most = self._tried or min(MAX_LOG_SEGMENT, until - self._cursor.taken)
                 count, data = self._cursor.peek(most, over=True, exactly=bool(self._tried))
                 if not count:
                     return
@@ -110,12 +112,24 @@ class AttemptLog:
 
     async def _segment(self, count: int, data: bytes) -> None:
         self._tried = count
-        won = await create_object(self._store, spell_segment_key(self._prefix, self._segments), data)
+        key, arguments = spell_segment_key(self._prefix, self._segments), (self._store, self._cursor.given, data)
+        if len(data) < _LARGE:
+            packed = pack_log_segment(*arguments)
+        else:
+            packed = await asyncio.to_thread(pack_log_segment, *arguments)
+        won = await create_object(self._store, key, packed)
         self._segments += 1
         # A key that holds other bytes is not ours to judge: the next number takes these.
-        if not isinstance(won, Lost) or won.existing == data:
+        if not isinstance(won, Lost) or self._holds(key, won.existing, data):
             self._cursor.move(count, len(data))
             self._tried = 0
+
+    def _holds(self, key: str, stored: bytes, data: bytes) -> bool:
+        """Does a segment hold these bytes? An earlier agent may have packed them by another version of zlib."""
+        try:
+            return unpack_log_segment(self._store, key, stored).data == data
+        except CorruptObject:
+            return False
 
     def note(self, text: str) -> None:
         """Add a line of ours to the job's."""

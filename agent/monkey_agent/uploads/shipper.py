@@ -8,6 +8,7 @@ import contextlib
 from monkey.errors import StoreError
 from monkey.protocol.claims import HeldClaim
 from monkey.protocol.record.shipment import LOG, MAX_SEGMENT, SEAL_BYTES
+from monkey.store.format import PACKED_SEGMENTS
 from monkey_agent.ports import Runner
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
 from monkey_agent.scheduling.agent_context import AgentContext
@@ -75,7 +76,7 @@ class Shipper(AttemptListener):
             self._take(MAX_SEGMENT)
             shipment = self._heart.shipment
             if shipment.open:
-                i, data = shipment.pending()
+                i, data = shipment.pending(packed=self._store.layout >= PACKED_SEGMENTS)
                 await self._create(self._store, self._keys.shipped_segment(self._agent, i), data)
                 shipment.seal()
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from monkey.apply.inspect.attempt_records import find_owner
 from monkey.apply.world.world import World
-from monkey.errors import KeyMissing, ObjectTooLarge, StoreMissing, StoreUnavailable
+from monkey.errors import KeyMissing, StoreMissing, StoreUnavailable
 from monkey.protocol.entries import Claim, decode_entry
 from monkey.protocol.layout import Keys, spell_number, spell_segment_key
 from monkey.protocol.record.end_files_reading import read_end_files
+from monkey.protocol.record.packed_segments import read_log_segment
 from monkey.protocol.record.shipment import LOG, Piece
 from monkey.protocol.record.shipment_reading import GrowingFile, ShipmentReader
 from monkey.protocol.status.store_snapshot import JobState, JobView, SnapshotReader
@@ -75,14 +76,14 @@ class JobLog:
                 return
             for item in await store.list(prefix):
                 with suppress(KeyMissing):  # removed since it was listed
-                    yield self._cut(await _read_segment(store, item.key))
+                    yield self._cut((await read_log_segment(store, item.key)).data)
                 self._after = item.key
             return
         # They are numbered: to ask for the next one costs a tenth of a listing, where either costs.
         while True:
             key = spell_segment_key(prefix, int(self._after.removeprefix(prefix)) + 1)
             try:
-                data = await _read_segment(store, key)
+                data = (await read_log_segment(store, key)).data
             except KeyMissing:
                 return
             yield self._cut(data)
@@ -92,14 +93,6 @@ class JobLog:
         """Return a segment without what the pieces had of it."""
         cut, self._skip = data[self._skip :], max(0, self._skip - len(data))
         return cut
-
-
-async def _read_segment(store: Store, key: str) -> bytes:
-    """Return a segment, or words in its place where it is too large. Raises KeyMissing, StoreError."""
-    try:
-        return await store.get(key)
-    except ObjectTooLarge as exc:
-        return f"\n[{exc}]\n".encode()
 
 
 @dataclass

@@ -7,16 +7,20 @@ unsealed rest of the journal does. So a killed agent leaves the logs and the met
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from monkey.errors import CorruptObject
 from monkey.protocol import entry_shape
+from monkey.protocol.record.packed_segments import MAGIC, pack_gzip, unpack_gzip
+from monkey.store.object_limits import find_limit
 
 #: Bytes of pieces after which a segment is sealed, so that heartbeats stay small.
 SEAL_BYTES = 32 * 1024
 #: Bytes of pieces in one segment, at most.
 MAX_SEGMENT = 4 * 1024 * 1024
+#: gzip's level for packed segments: they are removed when their attempts are over.
+_LEVEL = 1
 #: The name of a job's log in a shipment; a file of metrics has the name `METRICS` + its own.
 LOG, METRICS = "log", "metrics/"
 
@@ -61,10 +65,11 @@ class Shipment:
         """Is a segment due?"""
         return self._size >= SEAL_BYTES
 
-    def pending(self) -> tuple[int, bytes]:
+    def pending(self, *, packed: bool = False) -> tuple[int, bytes]:
         """Return the number and the bytes of the segment to be written; the same until `seal` is called."""
         self._pending = self._pending or len(self.open)
-        return self.sealed + 1, encode_pieces(self.open[: self._pending])
+        encode = encode_packed_pieces if packed else encode_pieces
+        return self.sealed + 1, encode(self.open[: self._pending])
 
     def seal(self) -> None:
         """Drop the pending pieces: they are in a segment now."""
@@ -99,21 +104,42 @@ def encode_pieces(pieces: Iterable[Piece]) -> bytes:
     return json.dumps({"pieces": pack_pieces(pieces)}, separators=(",", ":")).encode()
 
 
+def encode_packed_pieces(pieces: Collection[Piece]) -> bytes:
+    """Return the bytes of a packed segment: a line of JSON with the pieces' lengths, then all their bytes."""
+    head = json.dumps({"pieces": [[*piece[:4], len(piece.data)] for piece in pieces]}, separators=(",", ":"))
+    return pack_gzip(b"\n".join([head.encode(), b"".join(piece.data for piece in pieces)]), _LEVEL)
+
+
 def unpack_pieces(packed: Any) -> list[Piece]:
     """Read what `pack_pieces` returned. Raises ValueError, TypeError for anything else."""
-    pieces = []
-    for job, k, name, at, text in packed:
-        if not (entry_shape.is_text(job) and entry_shape.is_text(name) and entry_shape.is_count(k)):
-            raise entry_shape.MalformedEntry("a piece is of no attempt")
-        if not entry_shape.is_count(at):
-            raise entry_shape.MalformedEntry("a piece begins nowhere")
-        pieces.append(Piece(job, k, name, at, text.encode("utf-8", "surrogateescape")))
+    return [_make_piece(text.encode("utf-8", "surrogateescape"), *place) for *place, text in packed]
+
+
+def _make_piece(data: bytes, job: Any, k: Any, name: Any, at: Any) -> Piece:
+    if not (entry_shape.is_text(job) and entry_shape.is_text(name) and entry_shape.is_count(k)):
+        raise entry_shape.MalformedEntry("a piece is of no attempt")
+    if not entry_shape.is_count(at):
+        raise entry_shape.MalformedEntry("a piece begins nowhere")
+    return Piece(job, k, name, at, data)
+
+
+def _split_pieces(data: bytes) -> list[Piece]:
+    """Read what `encode_packed_pieces` packed. Raises ValueError, KeyError, TypeError for anything else."""
+    head, _, data = data.partition(b"\n")
+    pieces, begin = list[Piece](), 0
+    for *place, size in entry_shape.parse_object(head)["pieces"]:
+        if not entry_shape.is_count(size) or begin + size > len(data):
+            raise entry_shape.MalformedEntry("a piece has other bytes than it says")
+        pieces.append(_make_piece(data[begin : begin + size], *place))
+        begin += size
     return pieces
 
 
 def decode_segment(key: str, data: bytes) -> list[Piece]:
     """Read a segment; raises CorruptObject."""
     try:
+        if data.startswith(MAGIC):
+            return _split_pieces(unpack_gzip(key, data, find_limit(key)))
         return unpack_pieces(entry_shape.parse_object(data)["pieces"])
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise CorruptObject(key, f"not a segment of a shipment ({exc!r})") from exc

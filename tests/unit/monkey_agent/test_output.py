@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 from pathlib import Path
 
 import pytest
 
+from monkey.protocol.record.packed_segments import pack_gzip, read_log_segment
+from monkey.store.format import PACKED_SEGMENTS
 from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.pieces import join_pieces
@@ -72,6 +75,39 @@ def test_a_log_that_is_a_pipe_or_a_link_holds_nobody_up(body: Body, tmp_path: Pa
     run(scenario())
 
 
+def test_what_an_earlier_agent_packed_otherwise_is_not_sent_again(body: Body, run: Run) -> None:
+    body.store.layout = PACKED_SEGMENTS
+
+    async def scenario() -> None:
+        job, text = "a" * 16, b"x" * 100_000
+        first = f"{body.keys.out(job, 1)}log/000000"
+        for before, expected in (
+            (pack_gzip(text, 9, "0"), {"log/000000": text}),
+            (pack_gzip(text, 9, "0")[:-1], {"log/000001": text}),
+            (pack_gzip(b"other", 9, "0"), {"log/000000": b"other", "log/000001": text}),
+        ):
+            await body.store.put(first, before)
+            running = await body.start(["sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x"], job=job)
+            await running.wait()
+            left = await body.stored(running, "log/")
+            assert left["log/000000"] == before
+            found = {key: read_packed(data) for key, data in left.items()}
+            assert {key: data for key, data in found.items() if data} == expected
+            running.leave(recorded=True)
+            for key in left:
+                await body.store.delete(body.keys.out(job, 1) + key)
+
+    run(scenario())
+
+
+def read_packed(data: bytes) -> bytes:
+    """Return what a segment has; b"" where it is torn."""
+    try:
+        return gzip.decompress(data)
+    except EOFError:
+        return b""
+
+
 def loud(megabytes: int) -> list[str]:
     """Return a job that prints so much, no line like another."""
     return script(
@@ -88,7 +124,7 @@ async def _prints(body: Body, megabytes: int) -> None:
     expected = b"".join(b"%015d\n" % n for n in range(65536))
     items = await body.store.list(body.keys.out(running.job, 1) + "log/")
     for item in items:
-        data = await body.store.get(item.key)
+        data = (await read_log_segment(body.store, item.key)).data
         assert len(data) <= 4 << 20
         for at in range(0, len(data), 1 << 20):
             first = int(data[at : at + 15])
