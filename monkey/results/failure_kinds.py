@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from monkey.errors import NotFound
+from monkey.plan.text.terminal_codes import read_log_line
 from monkey.protocol.status.store_snapshot import JobState, JobView, SweepView
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ParameterValue
@@ -98,7 +99,8 @@ def find_last_line(job: EndedJob) -> str:
     """Return the last line that a job wrote before it failed by itself; "" where that says nothing of the failure."""
     if job.state != JobState.FAILED or not (job.reason or _EXIT).startswith(_EXIT):
         return ""
-    return next((line.strip()[:COMPARED] for line in reversed(job.log_tail) if line.strip()), "")
+    shown = (read_log_line(line).strip() for line in reversed(job.log_tail))
+    return next(filter(None, shown), "")[:COMPARED]
 
 
 def group_failures(view: SweepView) -> list[FailureKind]:

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from monkey.apply.watch.sweep_progress import count_unfinished, judge_counts
+from monkey.plan.text.terminal_codes import read_log_line
 from monkey.protocol.status.store_snapshot import AgentView, StoreSnapshot, SweepView
 from monkey.results.causes.failure_report import serialize_failures
 from monkey.spec.project.grafana_links import make_grafana_link
@@ -112,4 +113,4 @@ def serialize_failure_kinds(view: SweepView) -> list[dict[str, Any]]:
 
 
 def _serialize_first(view: SweepView, job: str) -> dict[str, Any]:
-    return {"job": job, "tail": view.view(job).log_tail[-10:]}
+    return {"job": job, "tail": [read_log_line(line) for line in view.view(job).log_tail[-10:]]}

@@ -9,6 +9,7 @@ import os
 import stat
 
 from monkey.errors import CorruptObject
+from monkey.plan.text.terminal_codes import read_log_line
 from monkey.protocol.layout import spell_segment_key
 from monkey.protocol.record.packed_segments import MAX_LOG_SEGMENT, pack_log_segment, unpack_log_segment
 from monkey.store.create import Lost, create_object
@@ -141,14 +142,14 @@ class AttemptLog:
                 os.close(fd)
 
     def tail(self) -> list[str]:
-        """Return the last lines; bytes that are not UTF-8 are shown as U+FFFD."""
+        """Return the last lines, as a terminal leaves them; bytes that are not UTF-8 are shown as U+FFFD."""
         start = max(0, self._cursor.size - _END)
-        lines = self._end(start).decode(errors="replace").replace("\r\n", "\n").split("\n")
+        lines = self._end(start).decode(errors="replace").split("\n")
         if lines and not lines[-1]:
             lines.pop()
         if start and len(lines) > 1:
             lines = lines[1:]
-        return bound_lines(lines)
+        return bound_lines([read_log_line(line) for line in lines])
 
     def _end(self, start: int) -> bytes:
         if self._mask is None:

@@ -22,7 +22,7 @@ from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.rent_prompt import make_rent_prompt, yes_option
 from monkey.cli.session import project_file_option, run_in_world
 from monkey.cli.terminal.log_output import open_log_output
-from monkey.cli.terminal.text import dump_json, make_printable
+from monkey.cli.terminal.text import dump_json, make_printable, quote_log_line
 from monkey.errors import MonkeyError, Problem, SpecError
 from monkey.plan.commits.refusals import check_refusals
 from monkey.plan.gone_sweeps import RUN_SOURCE
@@ -188,6 +188,6 @@ def _exit_code(job: JobView) -> int:
         if why != f"exit code {job.exit_code}":
             click.echo(f"error: {why}", err=True)
         return job.exit_code
-    tail = [f"  │ {make_printable(line)}" for line in job.log_tail if not job.attempt or job.exit_code is None]
+    tail = [quote_log_line(line) for line in job.log_tail if not job.attempt or job.exit_code is None]
     click.echo("\n".join([f"error: the command was not run to its end: {why}", *tail]), err=True)
     return _OWN_FAILURE

@@ -9,7 +9,7 @@ from monkey.apply.watch.sweep_progress import SweepProgress, WaitOutcome, judge_
 from monkey.apply.world.sweep_status import judge_standing
 from monkey.cli.render.failure_groups import format_failures
 from monkey.cli.render.progress_lines import BestJob, format_best_job, format_state_counts
-from monkey.cli.terminal.text import Terminal, flatten_text, make_printable
+from monkey.cli.terminal.text import Terminal, flatten_text, make_printable, quote_log_line
 from monkey.plan.advice import suggest_next_step
 from monkey.protocol.status.store_snapshot import JobState, JobView, SweepView
 from monkey.spec.job.expires import format_utc_time
@@ -88,7 +88,7 @@ def explain_silence(what: str, jobs: Sequence[JobView]) -> list[str]:
     if failed is not None:
         who = "" if len(jobs) == 1 else f"the first that failed: job {failed.job}: "
         said = [f"{what} wrote nothing; {who}{flatten_text(failed.reason or 'it failed, and no reason was recorded')}"]
-        return said + [f"  │ {flatten_text(line)}" for line in failed.log_tail]
+        return said + [quote_log_line(line) for line in failed.log_tail]
     state = f"; it {jobs[0].state}" if len(jobs) == 1 and jobs[0].state is JobState.SUCCEEDED else ""
     return [f"{what} wrote nothing{state}"]
 

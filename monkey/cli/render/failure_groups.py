@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.sweep_status import judge_standing
 from monkey.cli.render.parameter_text import find_job_parameters, format_parameters
-from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, format_plural
+from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, format_plural, quote_log_line
 from monkey.plan.advice import suggest_next_step
 from monkey.protocol.status.store_snapshot import JobState, JobView
 from monkey.results.causes.ended_jobs import EndedJobs
@@ -80,5 +80,5 @@ def _explain(one: SweepProgress, kind: FailureKind, ended: EndedJobs, to: Termin
 
 
 def _quoted(line: str, to: Terminal) -> str:
-    shown = f"  │ {flatten_text(line)}"
+    shown = quote_log_line(line)
     return to.paint(cut_text(shown, to.width) if to.width else shown, "dim")

@@ -27,6 +27,7 @@ from monkey.metrics.usage import SKIPPED_LINES
 from monkey.plan.explain import find_setting_changes, format_setting
 from monkey.plan.sizes import format_size
 from monkey.plan.text.describe import describe_jobs
+from monkey.plan.text.terminal_codes import read_log_line
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.layout import Keys, spell_number
 from monkey.protocol.record.job_attempts import AttemptRecord
@@ -86,7 +87,7 @@ def format_job_details(
         for path, sha in seen.outputs.items()
     ]
     lines += _part("outputs", _some(outputs), to)
-    tail = [f"│ {flatten_text(line)}" for line in seen.log_tail[-LOG_LINES:]]
+    tail = [f"│ {flatten_text(read_log_line(line))}" for line in seen.log_tail[-LOG_LINES:]]
     return lines + _part("end of its log", [cut_text(line, to.width) if to.width else line for line in tail], to)
 
 

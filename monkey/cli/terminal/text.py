@@ -17,16 +17,11 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, TextIO
 
 from monkey.plan.text.credential_forms import mask_credentials
+from monkey.plan.text.terminal_codes import OBEYED, read_log_line
 
 if TYPE_CHECKING:
     import json
 
-#: What a terminal obeys instead of showing: CSI, OSC and its kin up to their end, two-byte escapes, C0, DEL, C1, and
-#: the marks that reorder text, behind which a value could show as another.
-_OBEYED = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]|\x1b[\]P^_X][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
 _PLAIN = re.compile(r"[ -~\n\t]*").fullmatch
 
 _NUMBER = re.compile(r"-?[0-9][0-9,]*(\.[0-9]+)?(e[-+]?[0-9]+)?%?|-?\.[0-9]+|-|–|nan|-?inf", re.IGNORECASE).fullmatch
@@ -42,13 +37,18 @@ NARROWEST = 8
 def make_printable(text: str) -> str:
     """Return the text without anything that a terminal would obey, and without credentials; lines and tabs stay."""
     if not _PLAIN(text):
-        text = _OBEYED.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+        text = OBEYED.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return mask_credentials(text)
 
 
 def flatten_text(text: str) -> str:
     """Return the text as one printable line: a newline shows as ⏎, a tab as a space."""
     return make_printable(text).replace("\n", "⏎").replace("\t", " ")
+
+
+def quote_log_line(line: str) -> str:
+    """Return a line of a log as it stands below what it explains: as a terminal leaves it."""
+    return f"  │ {flatten_text(read_log_line(line))}"
 
 
 @dataclass(frozen=True)

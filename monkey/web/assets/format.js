@@ -39,9 +39,14 @@ export function bytes(size) {
   return `${at ? size.toPrecision(3) : size} ${units[at]}`;
 }
 
+/** Controls, and what turns a text around; `terminal_codes.py` has the same. */
+const HIDDEN = "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069";
+const HIDDEN_ONE = new RegExp(`[${HIDDEN}]`, "g");
+const OBEYED = new RegExp(`\\x1b\\[[0-?]*[ -/]*[@-~]?|\\x9b[0-?]*[ -/]*[@-~]?|\\x1b[\\]P^_X][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)?|\\x1b[ -/]*[0-~]?|[${HIDDEN}]`, "g");
+
 /** Return a text with those characters spelled out that would not show, or would turn the text around. */
 export function visible(text) {
-  return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replace(HIDDEN_ONE, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** A parameter or a setting; text without its quotes. */
@@ -56,10 +61,16 @@ export function plural(count, word) {
   return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 }
 
-/** What a terminal would not show as text: colours, cursor movements, and lines that were written over. */
+/** A log as a terminal leaves it: without colours, and of a progress bar the last state. */
 export function plain(text) {
-  return text
-    .replace(/\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]/g, "")
-    .replace(/[^\n]*\r(?!\n)/g, "")
-    .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, "");
+  return text.split("\n").map(readLine).join("\n");
+}
+
+function readLine(line) {
+  let shown = "";
+  for (const part of line.split("\r").reverse()) {
+    shown += part.replace(OBEYED, "").slice(shown.length);
+    if (/\x1b\[[02]?K/.test(part)) break;
+  }
+  return shown;
 }

@@ -129,3 +129,13 @@ def test_a_rule_and_its_change_of_the_spec_are_shown_with_the_failures(tmp_path:
     assert any(line.startswith("  8 of 8 with lr >= 4; 0 of 24 elsewhere (p = ") for line in failures)
     assert "    +exclude: [{lr: 4}]" in failures
     assert any("8 of 8 with lr >= 4" in line for line in details)
+
+
+def test_a_log_s_end_is_told_as_a_terminal_leaves_it(tmp_path: Path) -> None:
+    """Colours are no words, and of a progress bar the last state counts."""
+    said = ["\x1b[31mValueError: bad\x1b[0m", "10%\r20%\rValueError: bad", "ValueError: bad\x1b[0m\r"]
+    ends = [("exit code 1", 1, last) for last in said]
+    _, lines, listed = told(tmp_path, ends)
+    assert [line for line in lines if "jobs failed" in line][0].startswith("3 jobs failed: exit code 1 (the first: lr=0;")
+    assert lines.count("  │ ValueError: bad") == 1
+    assert all(line.endswith("exit code 1: ValueError: bad") for line in listed[1:])

@@ -1,0 +1,25 @@
+"""What a terminal obeys instead of showing it, and what it shows of a line in the end."""
+
+from __future__ import annotations
+
+import re
+
+#: What reorders text, as a class of regular expressions: behind it, a name could show as another.
+BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+#: CSI, OSC and its kin up to their end, two-byte escapes, C0, DEL, C1, and what reorders text. `format.js` has the same.
+OBEYED = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]?|\x9b[0-?]*[ -/]*[@-~]?|\x1b[\]P^_X][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
+    rf"|[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}]"
+)
+#: What erases all of a line behind the cursor, or the whole line.
+_ERASES = re.compile(r"\x1b\[[02]?K")
+
+
+def read_log_line(line: str) -> str:
+    """Return what a terminal shows of a line of a log in the end: of a progress bar that is the last state of it."""
+    shown = ""
+    for part in reversed(line.split("\r")):
+        shown += OBEYED.sub("", part)[len(shown) :]
+        if _ERASES.search(part):
+            break
+    return shown
