@@ -10,7 +10,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tests.services import CACHE
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Dialog, Page
 
 AXE = "axe-core@4.14.1"
 #: Starts Chromium as a user without rights, for root.
@@ -65,17 +65,29 @@ def open_browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def open_tab(browser: Browser, link: str, allowed: str = "none", **about: Any) -> Iterator[Page]:
+def open_tab(
+    browser: Browser, link: str, allowed: str = "none", agree: Callable[[str], bool] | None = None, **about: Any
+) -> Iterator[Page]:
     """Open a link in a tab of a browser without cookies; fails for a foreign request, and for anything in its console.
 
-    `link`: of a server, or of a report's file. `allowed`: what messages in the console may have in them.
+    `link`: of a server, or of a report's file. `allowed`: what messages in the console may have in them. `agree`: what
+    the user answers to a question of the page; None where it may ask none.
     """
     context = browser.new_context(**about)
     context.set_default_timeout(PATIENCE)
     tab, said, asked = context.new_page(), list[str](), set[str]()
     tab.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
     tab.on("pageerror", lambda error: said.append(f"error: {error}"))
-    tab.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}") or dialog.dismiss())
+
+    def reply(dialog: Dialog) -> None:
+        if agree is None:
+            said.append(f"dialog: {dialog.message}")
+        if agree is not None and agree(dialog.message):
+            dialog.accept()
+        else:
+            dialog.dismiss()
+
+    tab.on("dialog", reply)
     tab.on("request", lambda request: asked.add(request.url.split("/", 3)[2]))
     try:
         tab.goto(link)

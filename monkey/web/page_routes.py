@@ -20,7 +20,7 @@ from monkey.web.live_store import LiveStore
 from monkey.web.log_parts import read_log_part
 from monkey.web.page_data import serialize_failure_kinds, serialize_machines, serialize_progress, serialize_project
 from monkey.web.page_guard import LOGIN_PATH, PageGuard, refuse_request
-from monkey.web.page_orders import ORDERS, CostQuestion, send_order
+from monkey.web.page_orders import ORDERS, OrderQuestion, send_order
 from monkey.web.safe_json import encode_shown_json
 
 #: Jobs whose curves one request asks for, and points of each, at most.
@@ -144,8 +144,8 @@ class PageRoutes:
             return refuse_request(404, f"expected one of {', '.join(ORDERS)}, found {order!r}")
         try:
             said = await send_order(self._live.world, order, await read_body(request))
-        except CostQuestion as exc:
-            return web.json_response({"rent": exc.message}, status=409)
+        except OrderQuestion as exc:
+            return web.json_response({"ask": exc.message}, status=409)
         await self._live.refresh()
         return said
 

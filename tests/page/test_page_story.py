@@ -97,7 +97,13 @@ def check_looks(tab: Page) -> None:
 
 def test_a_running_sweep_is_watched_and_steered(browser: Browser, shop: Shop, tmp_path: Path) -> None:
     shop.run("apply", "--detach", "--yes")
-    with web(shop) as link, open_tab(browser, link) as tab:
+    questions: list[str] = []
+
+    def agree(question: str) -> bool:
+        questions.append(question)
+        return len(questions) > 1
+
+    with web(shop) as link, open_tab(browser, link, "409", agree) as tab:
         assert "token" not in tab.url
         tab.get_by_role("link", name="watched").click()
         see(tab, f"{JOBS} jobs")
@@ -109,6 +115,8 @@ def test_a_running_sweep_is_watched_and_steered(browser: Browser, shop: Shop, tm
         check_looks(tab)
         watch_held_job(tab, tmp_path)
         pause_and_resume(tab, shop, tmp_path)
+        assert len(questions) == 2 and questions[1].startswith("Pause watched? "), questions
+        assert "have no checkpoint in the store: what they did so far (" in questions[1]
         look_at_failures(tab)
         compare_two(tab)
         tab.get_by_role("link", name="Machines").click()
@@ -141,6 +149,9 @@ def watch_held_job(tab: Page, tmp_path: Path) -> None:
 def pause_and_resume(tab: Page, shop: Shop, tmp_path: Path) -> None:
     """Pause by the button: no job begins any more, by the jobs' own ledger, until it is resumed."""
     tab.get_by_role("searchbox").fill("")
+    tab.get_by_role("button", name="Pause").click()
+    see(tab, "nothing was changed")
+    assert not shop.states("watched").get("paused")
     tab.get_by_role("button", name="Pause").click()
     tab.locator("main header .state.paused").wait_for()
     until(lambda: not shop.states("watched").get("running"), "running jobs are stopped")

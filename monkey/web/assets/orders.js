@@ -1,6 +1,7 @@
 // Orders to a sweep: the same as `monkey pause`, `resume`, `cancel` and `retry`. Behind a proxy there are none.
 
 import { order } from "./api.js";
+import { visible } from "./format.js";
 import { useState } from "./htm.js";
 import { html } from "./markup.js";
 import { useView } from "./view.js";
@@ -16,8 +17,9 @@ export function Orders({ one }) {
       const found = await order(name, { sweep: one.name, ...body });
       setSaid(found.said);
     } catch (error) {
-      if (error.body?.rent && confirm(`Rent ${error.body.rent}?`)) return give(name, { ...body, agreed: error.body.rent });
-      setSaid(error.body?.rent ? "nothing was changed" : [error.message, error.body?.hint].filter(Boolean).join(". "));
+      const asked = error.body?.ask;
+      if (asked && confirm(visible(asked))) return give(name, { ...body, agreed: asked });
+      setSaid(asked ? "nothing was changed" : [error.message, error.body?.hint].filter(Boolean).join(". "));
     } finally {
       setBusy(false);
     }
@@ -33,7 +35,7 @@ export function Orders({ one }) {
   return html`<div class="orders" role="group" aria-label="Orders">
     <span class="dim" role="status">${said}</span>
     ${failed > 0 && html`<button type="button" disabled=${busy} onClick=${() => give("retry")}>Retry ${failed.toLocaleString("en")} failed</button>`}
-    ${active && left > 0 && html`<button type="button" disabled=${busy} onClick=${() => give("pause")}>Pause</button>`}
+    ${active && left > 0 && html`<button type="button" disabled=${busy} onClick=${() => give("pause")}>Pause …</button>`}
     ${!active && html`<button type="button" disabled=${busy} onClick=${() => give("resume")}>Resume</button>`}
     ${one.cancelled === null && left > 0 && html`<button type="button" class="harm" disabled=${busy} onClick=${cancel}>Cancel …</button>`}
   </div>`;

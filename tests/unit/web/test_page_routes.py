@@ -142,6 +142,29 @@ def test_orders_are_the_verbs(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_pause_that_stops_jobs_asks_first(tmp_path: Path) -> None:
+    """It says what is lost: what ran without a checkpoint in the store."""
+
+    async def main() -> None:
+        async with serving(tmp_path, SPEC) as page:
+            for job in page.jobs[:2]:
+                await page.pen.begin(job)
+            await page.world.at.put(page.world.keys.checkpoint(page.jobs[0], 1, 1), b"[]")
+            await asyncio.sleep(1.1)  # a reading is good for a second
+            status, body = await page.post("orders/pause", sweep="small")
+            assert status == 409
+            assert re.fullmatch(
+                r"Pause small\? 2 running jobs are stopped\. 1 of them has no checkpoint in the store: what it did so far "
+                r"\([0-9.]+s\) is lost, unless it saved that to MONKEY_CHECKPOINT_DIR\.",
+                body["ask"],
+            )
+            assert (await page.get("sweeps"))["sweeps"][0]["paused"] is False
+            status, said = await page.post("orders/pause", sweep="small", agreed=body["ask"])
+            assert status == 200 and said["said"] == "small: paused (3 jobs, 2 of them running)"
+
+    asyncio.run(main())
+
+
 def test_two_jobs_are_compared_as_monkey_diff_does(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as page:
