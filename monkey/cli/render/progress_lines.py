@@ -31,6 +31,8 @@ STATES = {
     JobState.STOPPED: "cyan",
     JobState.EXPIRED: "yellow",
 }
+#: States of jobs that are not done: a thin line of a bar.
+_BEGUN = (JobState.RUNNING, JobState.FROZEN, JobState.PAUSED)
 #: Columns that a bar takes where there is room, and at the least.
 BAR, SHORT_BAR = 36, 10
 
@@ -95,7 +97,11 @@ def _sweep(one: SweepProgress, best: BestJob | None, widest: int, to: Terminal) 
 
 
 def _bar(one: SweepProgress, columns: int, to: Terminal) -> str:
-    parts = [(one.counts.get(state, 0), colour) for state, colour in STATES.items() if state is not JobState.QUEUED]
+    parts = [
+        ("─" if state in _BEGUN else "━", one.counts.get(state, 0), colour)
+        for state, colour in STATES.items()
+        if state is not JobState.QUEUED
+    ]
     return draw_bar(parts, one.total, max(columns, SHORT_BAR), to)
 
 

@@ -274,12 +274,12 @@ def format_elapsed(seconds: float | None) -> str:
     return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
 
 
-def draw_bar(parts: Iterable[tuple[int, str]], total: int, width: int, to: Terminal) -> str:
-    """Draw a bar of `width` columns whose parts are (count, colour); what is left of the total stays dotted."""
+def draw_bar(parts: Iterable[tuple[str, int, str]], total: int, width: int, to: Terminal) -> str:
+    """Draw a bar of `width` columns whose parts are (mark, count, colour); what is left of the total stays dotted."""
     drawn, used = [], 0
-    for count, colour in parts:
+    for mark, count, colour in parts:
         cells = round(count * width / total) if total else 0
         cells = min(max(cells, 1 if count else 0), width - used)
         used += cells
-        drawn.append(to.paint("━" * cells, colour))
+        drawn.append(to.paint(mark * cells, colour))
     return "".join(drawn) + to.paint("╌" * (width - used), "dim")

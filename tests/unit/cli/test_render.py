@@ -121,7 +121,7 @@ def test_counts() -> None:
 
 @given(st.lists(st.integers(0, 50), min_size=3, max_size=3), st.integers(1, 60))
 def test_bars_have_their_width(counts: list[int], width: int) -> None:
-    drawn = draw_bar([(count, "green") for count in counts], sum(counts) + 1, width, Terminal())
+    drawn = draw_bar([("━", count, "green") for count in counts], sum(counts) + 1, width, Terminal())
     assert len(drawn) == width
 
 

@@ -63,6 +63,16 @@ async def three_ends(world: World, pen: Pen, jobs: list[str]) -> None:
     await pen.begin(jobs[2])
 
 
+def test_a_bar_is_drawn_thick_where_jobs_are_done(tmp_path: Path) -> None:
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        await three_ends(world, pen, jobs)
+        snapshot, progress = await looked(world)
+        first, *_ = draw_progress(snapshot, [progress], {}, "", Terminal(80))
+        assert first.split()[1] == "━" * 24 + "─" * 12
+
+    played(tmp_path, scene)
+
+
 def test_plan_shows_changes_in_colour_and_ends_in_a_sentence(tmp_path: Path) -> None:
     write_project(tmp_path)
 

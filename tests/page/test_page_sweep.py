@@ -1,0 +1,49 @@
+"""The page of a sweep: how far it is, and how its jobs stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from monkey.apply.world.world import World
+from monkey.protocol.entries import ClaimEnd
+from tests.browser import open_tab
+from tests.page.serving import served
+from tests.unit.apply.small_project import Pen
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.slow
+
+SPEC = """\
+name: small
+command: python3 train.py {seed}
+parameters: {seed: {range: [0, 8]}}
+metric: {name: loss}
+"""
+#: Reads the widths of those parts of the bar that are as high as it is, of the whole.
+FILLED = """(bar) => [...bar.children]
+    .filter((one) => one.offsetHeight === bar.offsetHeight)
+    .reduce((sum, one) => sum + one.offsetWidth, 0) / bar.offsetWidth"""
+
+
+def make_loss(last: float | None) -> dict[str, dict[str, float | int | None]]:
+    return {"loss": {"last": last, "min": 0.1, "max": 2.0, "step": 9, "count": 10, "nonfinite": int(last is None)}}
+
+
+async def play(world: World, pen: Pen, jobs: list[str]) -> None:
+    """Have one job succeed, one diverge, one fail, three run, and two wait."""
+    for job in jobs[:6]:
+        await pen.begin(job, beat=False)
+    await pen.end(jobs[0], metrics=make_loss(0.3))
+    await pen.end(jobs[1], metrics=make_loss(None))
+    await pen.end(jobs[2], ClaimEnd.FAILED, reason="exit code 1", exit_code=1)
+
+
+def test_the_bar_is_filled_with_what_is_done(browser: Browser, tmp_path: Path) -> None:
+    with served(tmp_path, SPEC, play) as link, open_tab(browser, link) as tab:
+        bar = tab.get_by_role("img", name="2 succeeded, 1 failed, 3 running, 2 queued")
+        assert bar.evaluate(FILLED) == pytest.approx(3 / 8, abs=0.02)
