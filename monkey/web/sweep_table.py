@@ -33,6 +33,8 @@ class TableRow(NamedTuple):
     started: float | None
     machine: str
     reason: str
+    #: Is the last value of the metric that ranks not finite?
+    diverged: bool
     #: Metric to its value; "nan" where that is not finite.
     metrics: dict[str, Any]
 
@@ -145,9 +147,9 @@ def make_row(view: SweepView, job: str) -> TableRow:
         metrics[name] = "nan" if value is None else make_json_number(value)
     machine = seen.agent.split("/")[1] if seen.agent and seen.agent.count("/") == 2 else ""
     diverged = settings.metric in seen.metrics and has_diverged(seen.metrics[settings.metric])
-    reason = (seen.reason or (f"diverged: the last {settings.metric} is not finite" if diverged else ""))[:_REASON]
+    reason = (seen.reason or "")[:_REASON]
     seconds, started = make_json_number(seen.seconds), make_json_number(seen.started)
-    return TableRow(_CODES[seen.state], seen.number, seconds, started, machine, reason, metrics)
+    return TableRow(_CODES[seen.state], seen.number, seconds, started, machine, reason, diverged, metrics)
 
 
 def _serialize_rows(rows: Sequence[TableRow]) -> dict[str, Any]:

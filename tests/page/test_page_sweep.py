@@ -47,3 +47,17 @@ def test_the_bar_is_filled_with_what_is_done(browser: Browser, tmp_path: Path) -
     with served(tmp_path, SPEC, play) as link, open_tab(browser, link) as tab:
         bar = tab.get_by_role("img", name="2 succeeded, 1 failed, 3 running, 2 queued")
         assert bar.evaluate(FILLED) == pytest.approx(3 / 8, abs=0.02)
+
+
+def test_a_job_that_diverged_says_so_beside_its_state(browser: Browser, tmp_path: Path) -> None:
+    with served(tmp_path, SPEC, play) as link, open_tab(browser, link) as tab:
+        tab.get_by_role("link", name="small").click()
+        rows = tab.locator("tbody tr[aria-rowindex]")
+        rows.nth(7).wait_for()
+        states = [rows.nth(at).locator("td").first.text_content() or "" for at in range(8)]
+        assert sorted(states)[-2:] == ["succeeded", "succeeded (diverged)"]
+        assert sum("diverged" in state for state in states) == 1
+        tab.get_by_role("searchbox").fill("diverged")
+        tab.locator(".tools [role=status]", has_text="1 of 8 jobs").wait_for()
+        rows.first.click()
+        tab.locator("main header .state", has_text="succeeded (diverged)").wait_for()

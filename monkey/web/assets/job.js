@@ -29,7 +29,7 @@ function Job({ one, place }) {
   const varying = Object.entries(one.configuration.parameters).filter(([name]) => one.varying.includes(name));
   return html`
     <header class="sweep-head">
-      <div class="line"><h1 class="mono">${one.job}</h1><${State} state=${one.state} /><span class="dim">${about.filter(Boolean).join(" · ")}<${Dashboard} url=${one.dashboard} /></span></div>
+      <div class="line"><h1 class="mono">${one.job}</h1><${State} state=${one.state} note=${one.diverged ? "(diverged)" : ""} /><span class="dim">${about.filter(Boolean).join(" · ")}<${Dashboard} url=${one.dashboard} /></span></div>
       ${one.reason && html`<p class="reason">${one.reason}</p>`}
       <p class="tags">${varying.map(([name, value]) => html`<span key=${name} class="tag"><span class="dim">${name}</span> ${show(value)}</span>`)}</p>
       <pre class="command" tabindex="0" aria-label="Command">${one.configuration.recipe.command}</pre>

@@ -2,7 +2,7 @@
 
 import { STATES, value as show } from "./format.js";
 
-const FIELDS = ["state", "attempt", "seconds", "started", "machine", "reason"];
+const FIELDS = ["state", "attempt", "seconds", "started", "machine", "reason", "diverged"];
 
 export class Rows {
   constructor() {
@@ -42,6 +42,11 @@ export class Rows {
 
   state(at) {
     return STATES[this.columns.state[at]];
+  }
+
+  /** What is said beside the state of a job. */
+  note(at) {
+    return this.columns.diverged[at] ? "(diverged)" : "";
   }
 
   /** Seconds that a job ran; of one that runs, until now. */
@@ -125,7 +130,7 @@ function makeTest(rows, word) {
   const read = name && makeReader(rows, name);
   if (!read) {
     const low = word.toLowerCase();
-    return (at) => `${rows.ids[at]} ${rows.state(at)} ${rows.columns.machine[at]} ${rows.columns.reason[at]} ${rows.label(at)}`.toLowerCase().includes(low);
+    return (at) => `${rows.ids[at]} ${rows.state(at)} ${rows.note(at)} ${rows.columns.machine[at]} ${rows.columns.reason[at]} ${rows.label(at)}`.toLowerCase().includes(low);
   }
   const number = Number(wanted);
   return (at) => {

@@ -141,7 +141,7 @@ function Filter({ text, set }) {
 function makeColumns(rows, metrics, one, everything) {
   const { columns } = rows;
   const longest = (texts, most) => Math.min(most, 44 + 7.4 * Math.max(...texts.map((text) => text.length)));
-  const found = [{ key: "state", title: "state", sortable: true, width: 128, cell: (at) => html`<${State} state=${rows.state(at)} />` }];
+  const found = [{ key: "state", title: "state", sortable: true, width: columns.diverged.some(Boolean) ? 190 : 128, cell: (at) => html`<${State} state=${rows.state(at)} note=${rows.note(at)} />` }];
   for (const each of rows.parameters) {
     if (!each.varies && !everything) continue;
     const right = each.values.every((value) => typeof value === "number");
