@@ -131,6 +131,34 @@ def test_a_name_typed_just_before_the_click_names_the_file(browser: Browser, sho
         assert not (shop.root / "specs" / "sweep-1.yaml").exists()
 
 
+def click_save(tab: Page) -> None:
+    """Click where Save is, at once, as a user does: a test's click would wait until the button is enabled."""
+    box = tab.get_by_role("button", name="Save", exact=True).bounding_box()
+    assert box
+    tab.mouse.click(box["x"] + 5, box["y"] + 5)
+
+
+def test_save_takes_what_is_in_a_field(browser: Browser, shop: Shop) -> None:
+    """In one of a file that is saved, in one that was refused before, and in a text that was not checked yet."""
+    shop.run("apply", "--yes")
+    specs = shop.root / "specs"
+    with web(shop) as link, open_tab(browser, link.replace("#", "?view=edit&file=first.yaml#")) as tab:
+        tab.get_by_label("Timeout of a job", exact=True).fill("5m")
+        click_save(tab)
+        until(lambda: "timeout: 5m" in (specs / "first.yaml").read_text(), "a field is saved")
+        fill(tab, "Name", "bad name")
+        see(tab, "specs/first.yaml:1:", ".mistakes")
+        tab.get_by_label("Name", exact=True).fill("second")
+        click_save(tab)
+        until(lambda: "name: second" in (specs / "first.yaml").read_text(), "a corrected field is saved")
+        tab.locator("textarea").fill("name: bad name\n")
+        see(tab, "specs/first.yaml:1:", ".mistakes")
+        tab.locator("textarea").fill("name: third\ncommand: python3 train.py\n")
+        click_save(tab)
+        until(lambda: "name: third" in (specs / "first.yaml").read_text(), "a corrected text is saved")
+        assert tab.get_by_role("button", name="Save", exact=True).is_disabled()
+
+
 def test_what_was_not_saved_outlives_other_files_and_the_server(browser: Browser, shop: Shop) -> None:
     """A file that this page made is left, and then its server ends: the text is there, and asked about on leaving."""
     shop.run("apply", "--yes")

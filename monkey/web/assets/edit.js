@@ -92,6 +92,8 @@ function Editor({ file, start, run, make }) {
   const [conflict, setConflict] = useState(null);
   const [busy, setBusy] = useState("");
   const [apply, setApply] = useState(run && run.file === file ? { id: run.id, runs: true } : null);
+  // A field has been typed in, and its text is not in the spec's yet.
+  const [typing, setTyping] = useState(false);
   const box = useRef(null);
   const now = useRef({});
   now.current = { text, base, saved, file: file || "", named, changed: text !== (saved ?? start.text) };
@@ -144,6 +146,8 @@ function Editor({ file, start, run, make }) {
       } catch (failure) {
         setError(failure);
         return failure;
+      } finally {
+        setTyping(false);
       }
     });
   };
@@ -162,6 +166,7 @@ function Editor({ file, start, run, make }) {
       setError(failure);
     } finally {
       setBusy("");
+      setTyping(false);
     }
   };
   /** The file of a text; a name that was typed just before the click counts. */
@@ -201,9 +206,11 @@ function Editor({ file, start, run, make }) {
   };
   const fits = plan && plan.text === text && plan.file === to;
   const wrong = state.problems.length > 0;
+  // What was not checked yet, the server checks at the click.
+  const refused = state.of === text && !typing && (wrong || !to);
   return html`
     <div class="pair editor">
-      <section class="card" aria-labelledby="fields">
+      <section class="card" aria-labelledby="fields" onInput=${() => setTyping(true)}>
         <h2 id="fields">Fields</h2>
         ${!file && html`<label class="field"><span>File in specs/</span><input value=${to} onChange=${(event) => setNamed((now.current.named = event.target.value.trim()))} spellcheck=${false} /></label>`}
         ${state.form ? html`<${Fields} fields=${state.form.fields.slice(0, 2)} edit=${edit} />
@@ -218,8 +225,8 @@ function Editor({ file, start, run, make }) {
             ${state.problems.map((one) => html`<li>${one.line ? html`<button type="button" class="link" onClick=${() => jump(one)}>${one.file}:${one.line}:${one.column}</button> ` : ""}${one.message}${one.hint ? html`<br /><span class="dim">${one.hint}</span>` : ""}</li>`)}
           </ul>
           <div class="orders" role="group" aria-label="Plan, save, apply">
-            <button type="button" disabled=${busy || wrong || !to} onClick=${attempt("plan", makePlan)}>Plan</button>
-            <button type="button" disabled=${busy || wrong || !to || text === saved} onClick=${attempt("save", save)}>Save</button>
+            <button type="button" disabled=${busy || refused} onClick=${attempt("plan", makePlan)}>Plan</button>
+            <button type="button" disabled=${busy || refused || (text === saved && !typing)} onClick=${attempt("save", save)}>Save</button>
             <button type="button" class="main" disabled=${busy || !fits || !plan.changes || apply?.runs} onClick=${attempt("apply", startApply)}>${text === saved ? "Apply this plan" : "Save and apply this plan"}</button>
             <span class="dim" role="status">${busy === "plan" ? "planning …" : busy === "save" ? "saving …" : plan && !fits ? "the plan is of another text: plan again" : ""}</span>
           </div>
