@@ -168,3 +168,34 @@ def test_hostile_logs_do_not_steer_the_terminal(shop: Shop) -> None:
         screen.ended()
     assert screen.seen == "clean\r\n"
     assert shop.run("logs", job["job"]).stdout == "\x1b]0;gotcha\x07\x1b[2Jclean\n"
+
+
+#: What no terminal may be sent: what it would obey, and what turns the text around.
+OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+TURNED = """\
+import sys
+from pathlib import Path
+for name in ("model\\u202egnp.pt", "a\\u2066b\\u061c.txt", "x\\x9b31m.txt"):
+    Path(name).write_text("trained")
+sys.exit("why \\u202enot\\u061c: \\x9b31m")
+"""
+VERBS = """
+status sweep; list jobs; list jobs --json; info JOB; info JOB --json; results; results --csv; results --json
+verify JOB; fetch JOB -o here; fetch JOB -o there --json; logs JOB
+"""
+
+
+def test_names_of_a_job_turn_no_text_around(shop: Shop) -> None:
+    """Names of its outputs, its parameters and its log; as JSON and as CSV, too."""
+    (shop.root / "turn.py").write_text(TURNED)
+    (shop.root / "specs").mkdir(exist_ok=True)
+    spec = 'command: [python3, turn.py]\nparameters: {x: ["v\\u202ew\\u061c\\u2066"], y: [1, 2]}\noutputs: ["*.*t"]\nmax_retries: 0\n'
+    shop.spec(spec)
+    shop.run("apply", code=1)
+    job = shop.json("list", "jobs")[0]
+    assert "model\u202egnp.pt" in job["outputs"] and job["parameters"]["x"] == "v\u202ew\u061c\u2066"
+    for verb in VERBS.replace("JOB", job["job"]).replace("\n", "; ").split("; "):
+        if verb:
+            with on_terminal(shop, *verb.split()) as screen:
+                screen.ended()
+            assert not OBEYED.findall(plain(screen.seen)), f"{verb}: {OBEYED.findall(plain(screen.seen))}"

@@ -15,7 +15,7 @@ from tests.simulation.body import KEYS
 from tests.simulation.story import Story
 from tests.simulation.world import Weather, World
 
-ESCAPE = "\x1b]0;PWNED\x07\x1b[2J\x9b31m\u202eevil\u2066\x08\x7f"
+ESCAPE = "\x1b]0;PWNED\x07\x1b[2J\x9b31m\u202eevil\u2066\u061c\x08\x7f"
 #: What a value becomes: other types, numbers beyond reach, text that is none, escape sequences, paths, nesting.
 VALUES: list[Any] = [
     *(None, True, "", "x", "a\nb\rc\td", "../../../../esc", "/etc/passwd", "\ud800", "9" * 5000, "x" * 100_000),

@@ -49,6 +49,11 @@ parameters:
 env: {{EVIL: {json.dumps(HOSTILE[0])}}}
 metric: {{name: {json.dumps(HOSTILE[2])}}}
 """
+#: What would turn other texts around, or not show.
+TURNS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+#: Reads all that a user may see or hear of a page: its text, what is said of its parts, and its tab's title.
+SHOWN = """() => document.title + document.body.textContent + ['title', 'aria-label', 'placeholder', 'alt']
+    .flatMap((name) => [...document.querySelectorAll(`[${name}]`)].map((one) => one.getAttribute(name))).join(' ')"""
 #: What a page of ours never has, wherever it comes from.
 FOREIGN = "iframe, object, embed, img, svg script, form[action], base, body meta, #app script, #app style, #app link"
 
@@ -75,8 +80,8 @@ def check_page(tab: Page, scheme: str = "http:") -> None:
     assert tab.locator(FOREIGN).count() == 0
     links = tab.evaluate("() => [...document.querySelectorAll('a')].map((one) => one.protocol)")
     assert set(links) == {scheme}
-    shown = tab.evaluate("() => document.body.textContent")
-    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f]", shown)  # nothing turns its neighbours around
+    shown = tab.evaluate(SHOWN)
+    assert not (found := TURNS.findall(shown)), found  # nothing turns its neighbours around
     assert tab.evaluate("() => Object.keys(Object.prototype).length + Object.keys({}).length") == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from monkey.apply.world.world import World
 from monkey.atomic_write import write_named_file
 from monkey.cli.render.results_table import format_groups, format_importance, format_results
 from monkey.cli.session import check_one_format, complete_sweep_names, json_option, print_pieces, run_in_world
-from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, join_lines
+from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, join_lines, make_printable
 from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.notices.sweep_outcome import SweepOutcome, judge_sweep
 from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
@@ -89,7 +90,7 @@ def results_command(sweep: str | None, group_by: str | None, output: Path | None
         raise click.UsageError("--parquet writes a file: name it by -o FILE")
     seen = run_in_world(lambda world: _read(world, asked))
     # Outside of the event loop, where Ctrl-C ends whatever is being computed.
-    _put(_render(seen, asked), output)
+    _put(_render(seen, asked), asked)
 
 
 def _choose_format(chosen: dict[str, bool], output: Path | None) -> str:
@@ -105,9 +106,12 @@ def _choose_format(chosen: dict[str, bool], output: Path | None) -> str:
     return _SUFFIXES[output.suffix]
 
 
-def _put(pieces: Iterable[str] | bytes, output: Path | None) -> None:
+def _put(pieces: Iterable[str] | bytes, asked: _ResultsOptions) -> None:
+    output = asked.output
     if output is None:
         assert not isinstance(pieces, bytes)  # these have a file
+        if asked.format == "csv" and sys.stdout.isatty():  # a pipe gets texts as they are
+            pieces = map(make_printable, pieces)
         print_pieces(pieces)
         return
     try:

@@ -17,7 +17,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, TextIO
 
 from monkey.plan.text.credential_forms import mask_credentials
-from monkey.plan.text.terminal_codes import OBEYED, read_log_line
+from monkey.plan.text.terminal_codes import OBEYED, escape_json, read_log_line
 
 if TYPE_CHECKING:
     import json
@@ -232,8 +232,8 @@ def dump_json(value: Any, *, indent: int | None = None) -> str:
         text = _make_encoder(indent).encode(value)
     except ValueError:
         text = _make_encoder(indent).encode(_finite(value))
-    # The same to every reader of JSON, and no command to CI's runner.
-    return text.replace("##[", r"#\u0023[")
+    # The same to every reader of JSON, and no command to CI's runner or a terminal.
+    return escape_json(text.replace("##[", r"#\u0023["))
 
 
 @lru_cache

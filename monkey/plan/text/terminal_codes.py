@@ -11,8 +11,15 @@ OBEYED = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]?|\x9b[0-?]*[ -/]*[@-~]?|\x1b[\]P^_X][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
     rf"|[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}]"
 )
+#: What JSON need not escape, and a terminal would obey.
+_UNESCAPED = re.compile(f"[\x7f-\x9f{BIDI}]")
 #: What erases all of a line behind the cursor, or the whole line.
 _ERASES = re.compile(r"\x1b\[[02]?K")
+
+
+def escape_json(text: str) -> str:
+    """Return JSON that says the same to every reader, and nothing to a terminal."""
+    return _UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def read_log_line(line: str) -> str:

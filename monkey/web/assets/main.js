@@ -2,6 +2,7 @@
 
 import { follow, get, isLink, logIn } from "./api.js";
 import { EditPage } from "./edit.js";
+import { visible } from "./format.js";
 import { render, useCallback, useEffect, useState } from "./htm.js";
 import { html } from "./markup.js";
 import { JobPage } from "./job.js";
@@ -79,7 +80,7 @@ function App() {
   const name = project?.project || "monkey";
   const here = query.job ? `${query.job.slice(0, 8)} · ${query.sweep}` : query.sweep || ({ machines: "machines", edit: query.file || "new sweep" }[query.view] || "sweeps");
   useEffect(() => {
-    document.title = `${here} · ${name}`;
+    document.title = visible(`${here} · ${name}`);
   }, [here, name]);
   if (refusal || live.refused) return html`<${Locked} error=${refusal} />`;
   const shared = { query, go, spell, live, project, painted };

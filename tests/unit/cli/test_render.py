@@ -47,7 +47,7 @@ def test_what_a_terminal_would_obey_is_taken_out(given: str, shown: str) -> None
 
 @given(st.text())
 def test_nothing_a_terminal_obeys_survives(anything: str) -> None:
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", make_printable(anything))
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", make_printable(anything))
     assert not re.search(r"[\n\t\r]", flatten_text(anything))
 
 
@@ -126,4 +126,7 @@ def test_bars_have_their_width(counts: list[int], width: int) -> None:
 
 
 def test_json_says_what_json_cannot_as_strings() -> None:
+    hostile = {"\u202ename": "\x9b31m\x7f\u061c\u2066é"}
+    assert json.loads(dump_json(hostile)) == hostile
+    assert dump_json(hostile) == r'{"\u202ename": "\u009b31m\u007f\u061c\u2066é"}'
     assert json.loads(dump_json({"a": [float("nan"), 1.5], "é": float("inf")})) == {"a": ["nan", 1.5], "é": "inf"}
