@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
-from monkey.cli.terminal.text import Terminal, flatten_text, lay_out_table, measure_width
+from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, lay_out_table, measure_width
 from monkey.errors import MonkeyError
 from monkey.metrics.summary import is_finite
 from monkey.origin import hint_install
@@ -21,8 +22,10 @@ _MARKS = "*o+x#@%&"
 _COLOURS = ("blue+", "orange+", "green+", "red+", "magenta+", "cyan+", "gray+", "yellow+")
 #: Cells of a heat map, from no job to all of the row.
 _SHADES, _PLAIN_SHADES = " ░▒▓█", " .:+#"
-#: Columns of a cell.
-_CELL = 3
+#: Columns of a cell, and of the heading of the means, at most.
+_CELL, _HEAD = 3, 14
+#: Which columns of a heat map are never cut; and how many there are in any case: parameter, value and cells.
+_RIGHT, _LEAST = (False, False, True, True, True), 3
 
 
 def draw_lines(plot: LinePlot, to: Terminal) -> list[str]:
@@ -68,24 +71,39 @@ def _import_plotext() -> Any:
 def draw_heat(plot: ParallelPlot, to: Terminal) -> list[str]:
     """Return the heat map of a plot as lines; its cells are as wide as the terminal has room for."""
     shades = _PLAIN_SHADES if to.ascii else _SHADES
-    order = "BEST TO WORST" if plot.ranks else "LEAST TO GREATEST"
-    heads = ["PARAMETER", "VALUE", "JOBS", f"MEAN {plot.metric}", order]
-    cell, rows = _CELL, _fill_heat(plot, shades, _CELL)
-    while cell > 1 and to.width and max(map(measure_width, lay_out_table(heads, rows, Terminal()))) > to.width:
+    cell = _CELL
+    while cell > 1 and to.width and max(map(measure_width, _lay_out_heat(plot, shades, cell, Terminal()))) > to.width:
         cell -= 1
-        rows = _fill_heat(plot, shades, cell)
-    amounts = ("any", "25 %", "50 %", "75 %")
-    legend = ", ".join(f"{_CELL * shade} {text}" for shade, text in zip(shades[1:], amounts, strict=True))
-    return [*lay_out_table(heads, rows, to), f"Shares of a row's jobs, from: {legend}"]
+    amounts = ("any", "25%", "50%", "75%")
+    legend = ", ".join(f"{cell * shade}\xa0{text}" for shade, text in zip(shades[1:], amounts, strict=True))
+    said = wrap(f"Shares of a row's jobs, from: {legend}", to.width or _MOST_COLUMNS)
+    return [*_lay_out_heat(plot, shades, cell, to), *(line.replace("\xa0", " ") for line in said)]
 
 
-def _fill_heat(plot: ParallelPlot, shades: str, cell: int) -> list[list[Any]]:
+def _lay_out_heat(plot: ParallelPlot, shades: str, cell: int, to: Terminal) -> list[str]:
+    """Return a line a row. In a narrow terminal names are cut, then means and counts are left out; cells never are."""
+    order = "BEST TO WORST" if plot.ranks else "LEAST TO GREATEST"
+    heads = ["PARAMETER", "VALUE", "JOBS", cut_text(flatten_text(f"MEAN {plot.metric}"), _HEAD), order]
+    rows = _fill_heat(plot, shades, cell, len(order))
+    heads[-1] = order.ljust(len(rows[0][-1]))
+    lines = lay_out_table(heads, rows, to, right=_RIGHT)
+    for kept in range(len(heads) - 1, _LEAST - 1, -1):
+        if len(lines) == 1 + len(rows):
+            break
+        for each in (heads, *rows):
+            del each[-2]
+        lines = lay_out_table(heads, rows, to, right=_RIGHT[:kept])
+    return lines
+
+
+def _fill_heat(plot: ParallelPlot, shades: str, cell: int, width: int) -> list[list[Any]]:
+    """Return the rows of the map; the last column is at least `width` wide."""
     rows: list[list[Any]] = []
     before = ""
     for row in tabulate_heat(plot):
         bar = "".join(_shade(share, shades) * cell for share in row.shares)
         mean = row.mean if is_finite(row.mean) else None
-        rows.append([row.name if row.name != before else "", row.value, row.jobs, mean, f"|{bar}|"])
+        rows.append([row.name if row.name != before else "", row.value, row.jobs, mean, f"|{bar}|".ljust(width)])
         before = row.name
     return rows
 

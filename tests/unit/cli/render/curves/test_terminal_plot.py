@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -56,13 +57,29 @@ def test_a_heat_map_needs_no_library() -> None:
     plot = make_parallel_plot(made(jobs, accs(0.1, 0.2, 0.3, 0.4)), "acc")
     head, *lines, legend = draw_heat(plot, Terminal(80))
     assert head.split("  ")[-1].strip() == "BEST TO WORST" and len(lines) == 4
-    assert lines[1].endswith("|▓▓▓▓▓▓      |") and "25 %" in legend
+    assert lines[1].endswith("|▓▓▓▓▓▓      |") and "25%" in legend
     assert all(line.isascii() for line in draw_heat(plot, Terminal(80, ascii=True)))
 
 
 @pytest.mark.parametrize("width", [50, 55, 60, 80])
 def test_a_narrow_terminal_gets_narrow_cells_and_no_cut_ones(width: int) -> None:
     plot = make_parallel_plot(made(grid(lr=[*range(1, 11)], kind=["x", "y"]), accs(*map(float, range(20)))), "acc")
-    _, *lines, _ = draw_heat(plot, Terminal(width))
+    lines = [line for line in draw_heat(plot, Terminal(width)) if "|" in line]
+    assert len(lines) == 10
     assert all(line.endswith("|") and measure_width(line) <= width for line in lines)
     assert {len(line.split("|")[1]) % 10 for line in lines} == {0}
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_heat_map_stays_a_map_where_it_is_narrow(width: int) -> None:
+    """A line a row, none beyond the terminal: names are cut, then numbers are left out."""
+    jobs = grid(learning_rate_of_the_optimizer=[1, 2], model=["google/vit-large-patch16-224-in21k", "x"])
+    plot = make_parallel_plot(made(jobs, accs(0.1, 0.2, 0.3, 0.4)), "acc")
+    for ranks in (True, False):
+        plot = replace(plot, metric="validation/top1_accuracy", ranks=ranks)
+        head, *lines = draw_heat(plot, Terminal(width))
+        assert max(map(measure_width, [head, *lines])) <= width
+        assert head.startswith("PARAM") and head.endswith("BEST TO WORST" if ranks else "LEAST TO GREATEST")
+        assert [line.endswith("|") for line in lines] == [at < 4 for at in range(len(lines))]
+        assert "".join(lines[4:]).startswith("Shares of a row's jobs, from: ")
+        assert ("MEAN" in head) is (width > 40) and "google/" in lines[2]
