@@ -73,16 +73,13 @@ async def _ask_before_pause(world: World, sweep: str) -> None:
 
 
 def _describe_pause(view: SweepView, running: int, unsaved: Sequence[str]) -> str:
-    stopped = "1 running job is stopped" if running == 1 else f"{running:,} running jobs are stopped"
+    asked = f"Pause {view.state.name}? Running jobs that stop: {running:,}. Without a checkpoint in the store:"
     if not unsaved:
-        return f"Pause {view.state.name}? {stopped}. All have checkpoints in the store."
-    starts = [view.view(job).started or time.time() for job in unsaved]
-    lost = format_seconds(round(sum(max(0.0, time.time() - start) for start in starts)))
-    has, they = ("has", "it") if len(unsaved) == 1 else ("have", "they")
-    return (
-        f"Pause {view.state.name}? {stopped}. {len(unsaved):,} of them {has} no checkpoint in the store: what {they} did "
-        f"so far ({lost}) is lost, unless {they} saved that to MONKEY_CHECKPOINT_DIR."
-    )
+        return f"{asked} none."
+    now = time.time()
+    lost = sum(max(0.0, now - (view.view(job).started or now)) for job in unsaved)
+    did = f"What those did so far ({format_seconds(round(lost))})"
+    return f"{asked} {len(unsaved):,}. {did} is lost, unless they saved it to MONKEY_CHECKPOINT_DIR."
 
 
 def _describe_outcome(done: OrderOutcome, order: str) -> str:

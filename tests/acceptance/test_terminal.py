@@ -188,9 +188,8 @@ verify JOB; fetch JOB -o here; fetch JOB -o there --json; logs JOB
 def test_names_of_a_job_turn_no_text_around(shop: Shop) -> None:
     """Names of its outputs, its parameters and its log; as JSON and as CSV, too."""
     (shop.root / "turn.py").write_text(TURNED)
-    (shop.root / "specs").mkdir(exist_ok=True)
-    spec = 'command: [python3, turn.py]\nparameters: {x: ["v\\u202ew\\u061c\\u2066"], y: [1, 2]}\noutputs: ["*.*t"]\nmax_retries: 0\n'
-    shop.spec(spec)
+    parameters = 'parameters: {x: ["v\\u202ew\\u061c\\u2066"], y: [1, 2]}'
+    shop.spec(f'command: [python3, turn.py]\n{parameters}\noutputs: ["*.*t"]\nmax_retries: 0\n')
     shop.run("apply", code=1)
     job = shop.json("list", "jobs")[0]
     assert "model\u202egnp.pt" in job["outputs"] and job["parameters"]["x"] == "v\u202ew\u061c\u2066"

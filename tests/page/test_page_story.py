@@ -116,7 +116,7 @@ def test_a_running_sweep_is_watched_and_steered(browser: Browser, shop: Shop, tm
         watch_held_job(tab, tmp_path)
         pause_and_resume(tab, shop, tmp_path)
         assert len(questions) == 2 and questions[1].startswith("Pause watched? "), questions
-        assert "have no checkpoint in the store: what they did so far (" in questions[1]
+        assert " What those did so far (" in questions[1]
         look_at_failures(tab)
         compare_two(tab)
         tab.get_by_role("link", name="Machines").click()

@@ -6,7 +6,7 @@ import re
 
 #: What reorders text, as a class of regular expressions: behind it, a name could show as another.
 BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-#: CSI, OSC and its kin up to their end, two-byte escapes, C0, DEL, C1, and what reorders text. `format.js` has the same.
+#: CSI, OSC and its kin up to their end, two-byte escapes, C0, DEL, C1, and what reorders text; as in `format.js`.
 OBEYED = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]?|\x9b[0-?]*[ -/]*[@-~]?|\x1b[\]P^_X][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
     rf"|[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}]"

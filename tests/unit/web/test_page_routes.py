@@ -154,11 +154,14 @@ def test_a_pause_that_stops_jobs_asks_first(tmp_path: Path) -> None:
             status, body = await page.post("orders/pause", sweep="small")
             assert status == 409
             assert re.fullmatch(
-                r"Pause small\? 2 running jobs are stopped\. 1 of them has no checkpoint in the store: what it did so far "
-                r"\([0-9.]+s\) is lost, unless it saved that to MONKEY_CHECKPOINT_DIR\.",
+                r"Pause small\? Running jobs that stop: 2\. Without a checkpoint in the store: 1\. "
+                r"What those did so far \([0-9]+s\) is lost, unless they saved it to MONKEY_CHECKPOINT_DIR\.",
                 body["ask"],
             )
             assert (await page.get("sweeps"))["sweeps"][0]["paused"] is False
+            await page.world.at.put(page.world.keys.checkpoint(page.jobs[1], 1, 1), b"[]")
+            status, body = await page.post("orders/pause", sweep="small")
+            assert status == 409 and body["ask"].endswith(" stop: 2. Without a checkpoint in the store: none.")
             status, said = await page.post("orders/pause", sweep="small", agreed=body["ask"])
             assert status == 200 and said["said"] == "small: paused (3 jobs, 2 of them running)"
 

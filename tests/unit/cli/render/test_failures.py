@@ -136,6 +136,7 @@ def test_a_log_s_end_is_told_as_a_terminal_leaves_it(tmp_path: Path) -> None:
     said = ["\x1b[31mValueError: bad\x1b[0m", "10%\r20%\rValueError: bad", "ValueError: bad\x1b[0m\r"]
     ends = [("exit code 1", 1, last) for last in said]
     _, lines, listed = told(tmp_path, ends)
-    assert [line for line in lines if "jobs failed" in line][0].startswith("3 jobs failed: exit code 1 (the first: lr=0;")
+    [head] = [line for line in lines if " failed: " in line]
+    assert head.startswith("3 jobs failed: exit code 1 (the first: lr=0;")
     assert lines.count("  │ ValueError: bad") == 1
     assert all(line.endswith("exit code 1: ValueError: bad") for line in listed[1:])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from monkey.plan.text.terminal_codes import read_log_line
