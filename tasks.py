@@ -20,6 +20,7 @@ from tests import second_try
 from tests.belonging import find_tests, find_tests_since
 from tests.contained import contain
 from tests.dependency_tasks import audit, licences, lock  # noqa: F401 - invoke finds them here
+from tests.mutant_tasks import mutants  # noqa: F401
 from tests.product_size import describe_size
 from tests.service_tasks import services  # noqa: F401
 
