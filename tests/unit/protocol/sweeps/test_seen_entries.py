@@ -18,9 +18,8 @@ def test_a_commit_that_is_seen_changes_nothing_and_opens_nothing() -> None:
         await append_revision(store, KEYS, SIGNERS, REVISION, 0)
         await append_order(store, KEYS, SIGNERS, "digits", "cancel", reason="too dear")
         before = await read_sweep(store, KEYS, SIGNERS, "digits")
-        seen = SeenCommit(
-            {"commit": "c" * 40, "branch": "main", "dirty": False, "pull": 7}, "ann", "2026-01-01T00:00:00"
-        )
+        git = {"commit": "c" * 40, "branch": "main", "dirty": False, "pull": 7}
+        seen = SeenCommit(git, "ann", "2026-01-01T00:00:00", "name: digits  # as before\n")
         assert await append_seen(store, KEYS, SIGNERS, before, seen)
         assert not await append_seen(store, KEYS, SIGNERS, before, seen), "somebody wrote meanwhile"
         after = await read_sweep(store, KEYS, SIGNERS, "digits", before)

@@ -296,3 +296,33 @@ def test_people_see_what_strangers_applied_and_no_machine_of_theirs_runs_it(stra
         assert not (await reader.read()).sweeps["digits"].state.is_foreign
 
     asyncio.run(foreign())
+
+
+class MeetingStore(MemoryStore):
+    """Holds the first two writes of orders back until both have read what is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expected, self.met = 0, asyncio.Event()
+
+    async def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
+        if self.expected:
+            self.expected -= 1
+            if not self.expected:
+                self.met.set()
+            await self.met.wait()
+        return await super().create(key, data, durable=durable)
+
+
+def test_two_orders_at_once_are_both_in_the_log() -> None:
+    async def meet() -> None:
+        store = MeetingStore()
+        await append_revision(store, KEYS, SIGNERS, REVISION, 0)
+        store.expected = 2
+        orders = [append_order(store, KEYS, SIGNERS, "digits", kind) for kind in ("pause", "cancel")]
+        async with asyncio.timeout(10):
+            assert sorted(await asyncio.gather(*orders)) == [2, 3]
+        state = await read_sweep(store, KEYS, SIGNERS, "digits")
+        assert (state.head, state.paused, state.cancelled is None) == (3, True, False)
+
+    asyncio.run(meet())
