@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,6 +84,19 @@ def test_what_cannot_be_started_fails_alone_with_a_reason(tmp_path: Path, run: R
             for (field, value), process in zip(CASES, asked, strict=True):
                 how = await asyncio.wait_for(process.ended, 30)
                 assert how.kind == "failed" and (how.code or how.file), (field, value, how)
+            await client.check()
+
+    run(scenario())
+
+
+def test_job_that_follows_what_is_none_fails_alone_with_a_reason(tmp_path: Path, run: Run) -> None:
+    async def scenario() -> None:
+        async with Client(tmp_path) as client:
+            for key in ("1", None, 1.5, [], True):
+                before: Any = SimpleNamespace(key=key)
+                process = client.client.launch(**GOOD, after=before)
+                how = await asyncio.wait_for(process.ended, 30)
+                assert how.kind == "failed" and "no job can have the number" in (how.file or ""), (key, how)
             await client.check()
 
     run(scenario())
