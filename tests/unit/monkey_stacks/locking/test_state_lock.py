@@ -18,6 +18,7 @@ from monkey.protocol.liveness.lease import compute_beat_pause, compute_fence
 from monkey.spec.job.lease_length import LEASE
 from monkey.store.memory import MemoryState, MemoryStore
 from monkey.store.open import open_store
+from monkey.store.store_port import ListedObject
 from monkey_stacks.locking.local_lock import MARK, LockDirectory
 from monkey_stacks.locking.state_lock import LockHolders, StateLock
 from tests.acceptance.shop import until
@@ -88,6 +89,32 @@ def test_it_is_taken_and_given_back_and_leaves_only_its_log() -> None:
         assert sorted(store.state.objects) == [f"{KEYS.lock}00000001", f"{KEYS.lock}00000002"]
 
     asyncio.run(once())
+
+
+class Refusing(MemoryStore):
+    """A store that takes heartbeats, and cannot be listed."""
+
+    refuses = True
+
+    async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
+        if self.refuses:
+            raise StoreUnavailable("no answer")
+        return await super().list(prefix, after)
+
+
+def test_lock_that_could_not_be_taken_is_told_and_leaves_nothing() -> None:
+    async def refused() -> None:
+        store = Refusing()
+        lock = StateLock(store, KEYS)
+        with pytest.raises(StoreUnavailable):
+            await lock.acquire(pytest.fail)
+        assert not lock.valid() and not store.state.objects
+        store.refuses = False
+        other = StateLock(store, KEYS)
+        assert not await other.acquire(pytest.fail), "nobody holds it here"
+        await other.release()
+
+    asyncio.run(refused())
 
 
 def test_of_two_processes_here_the_second_waits_for_the_first() -> None:

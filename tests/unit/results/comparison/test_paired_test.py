@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from math import sqrt
-from statistics import fmean
+from statistics import correlation, fmean
 
 import pytest
 
@@ -73,6 +73,17 @@ def test_correlation_is_within_the_groups() -> None:
     assert compute_correlation(apart) == pytest.approx(-1)
     assert compute_correlation([[(0.1, 0.5)] * 3]) is None and compute_correlation([]) is None
     assert compute_correlation([[(1e308, 1e308), (-1e308, -1e308)]]) == pytest.approx(1)
+
+
+def test_correlation_is_pearsons() -> None:
+    base, head = [1.0, 2.0, 4.0, 8.0, 9.0], [3.0, 1.0, 2.0, 7.0, 4.0]
+    pairs = list(zip(base, head, strict=True))
+    assert compute_correlation([pairs]) == pytest.approx(correlation(base, head), rel=1e-12)
+    assert compute_correlation([pairs[::-1]]) == pytest.approx(correlation(base, head), rel=1e-12)
+    # Each group has means of its own: that one lies elsewhere changes nothing.
+    moved = [(x + 50, y - 20) for x, y in pairs[:3]]
+    apart = compute_correlation([moved, pairs[3:]])
+    assert apart == pytest.approx(compute_correlation([pairs[:3], pairs[3:]])) != pytest.approx(correlation(base, head))
 
 
 def measure(draw: Callable[[], float], n: int, draws: int) -> float:
