@@ -73,7 +73,7 @@ def replay(trace: Path, disk: Disk) -> Iterator[str]:
         elif name.startswith("mkdir"):
             disk.made(str(Path(opened[0], paths[0])) if name == "mkdirat" and opened else paths[0])
         elif name.startswith(("link", "rename")):
-            disk.named(paths[0], paths[1])
+            disk.named(*(str(Path(*beside)) for beside in zip(opened or [disk.root] * 2, paths, strict=True)))
 
 
 def _joined(trace: Path) -> Iterator[str]:
@@ -90,14 +90,14 @@ def _joined(trace: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def traced(require: Callable[[str], str], tmp_path: Path) -> Callable[[str], tuple[Path, Disk]]:
-    """Return a function that runs a story of worker.py under strace."""
+def traced(require: Callable[[str], str], tmp_path: Path) -> Callable[..., tuple[Path, Disk]]:
+    """Return a function that runs a story of worker.py under strace; more words are options of strace."""
     strace = require("strace")
 
-    def run(story: str) -> tuple[Path, Disk]:
+    def run(story: str, *options: str) -> tuple[Path, Disk]:
         trace, place = tmp_path / "trace", tmp_path / "store"
         worker = Path(__file__).with_name("worker.py")
-        command = [strace, "-f", "-y", "-s", "4096", "-o", str(trace), "-e", f"trace={_TRACED}"]
+        command = [strace, "-f", "-y", "-s", "4096", "-o", str(trace), "-e", f"trace={_TRACED}", *options]
         done = subprocess.run(
             [*command, sys.executable, str(worker), story, str(place)], capture_output=True, text=True, timeout=120
         )
@@ -109,7 +109,7 @@ def traced(require: Callable[[str], str], tmp_path: Path) -> Callable[[str], tup
     return run
 
 
-def test_an_answered_entry_would_survive_and_none_is_ever_torn(traced: Callable[[str], tuple[Path, Disk]]) -> None:
+def test_an_answered_entry_would_survive_and_none_is_ever_torn(traced: Callable[..., tuple[Path, Disk]]) -> None:
     trace, disk = traced("durable")
     answers, syncs = [], {}
     for said in replay(trace, disk):
@@ -117,9 +117,9 @@ def test_an_answered_entry_would_survive_and_none_is_ever_torn(traced: Callable[
         syncs[said.split()[-1]] = disk.syncs
         for key in said.split()[1:]:
             assert disk.survives(key), f"{key} was answered, and would not survive"
-            if key.startswith("jobs/") and key[-1] in "24":  # what the same client wrote beside it, too
+            if key.startswith("jobs/") and key[-1] in "246":  # what the same client wrote beside it, too
                 assert disk.survives(f"{key[:-1]}{int(key[-1]) - 1}"), f"{key} stands beside an entry that may be torn"
-    assert [said.split()[0] for said in answers] == ["begun"] + 5 * ["answered"]
+    assert [said.split()[0] for said in answers] == ["begun"] + 6 * ["answered"]
     durable = {str(disk.root / key) for said in answers for key in said.split()[1:]}
     assert not durable & disk.torn
     # Forty that waited together: each alone would cost a sync of its bytes and one of its directory.
@@ -127,7 +127,7 @@ def test_an_answered_entry_would_survive_and_none_is_ever_torn(traced: Callable[
 
 
 @pytest.mark.slow
-def test_many_files_would_survive_and_none_is_ever_torn(traced: Callable[[str], tuple[Path, Disk]]) -> None:
+def test_many_files_would_survive_and_none_is_ever_torn(traced: Callable[..., tuple[Path, Disk]]) -> None:
     trace, disk = traced("contents")
     keys, begun = list[str](), 0
     for said in replay(trace, disk):
@@ -140,7 +140,15 @@ def test_many_files_would_survive_and_none_is_ever_torn(traced: Callable[[str], 
     assert disk.syncs - begun < 300, "a directory each at the most, not a file each"
 
 
-def test_the_trace_would_show_a_missing_sync(traced: Callable[[str], tuple[Path, Disk]]) -> None:
+def test_entry_in_a_directory_that_cannot_be_synced_is_not_told_as_durable(
+    traced: Callable[..., tuple[Path, Disk]], tmp_path: Path
+) -> None:
+    jobs = tmp_path / "store/jobs"
+    trace, _ = traced("unsynced", "-P", str(jobs), "-e", "inject=fsync:error=EIO")
+    assert len(re.findall(r"fsync\(.*EIO.*INJECTED", trace.read_text())) == 2
+
+
+def test_the_trace_would_show_a_missing_sync(traced: Callable[..., tuple[Path, Disk]]) -> None:
     trace, disk = traced("forget")
     [_, said] = replay(trace, disk)
     assert said == "answered jobs/a/2"

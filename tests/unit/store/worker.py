@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
-from monkey.errors import StoreError, StoreMissing, StoreRefused
+from monkey.errors import StoreError, StoreMissing, StoreRefused, StoreUnavailable
 from monkey.store.open import open_store
 
 
@@ -38,6 +38,11 @@ async def durable(place: str) -> None:
     await store.create("jobs/a/3", b"claim", durable=False)
     await store.create("jobs/a/4", b"end")
     mark("answered jobs/a/4")
+    await store.create("jobs/b/2", b"end")
+    await store.create("jobs/a/5", b"claim", durable=False)
+    await store.create("jobs/b/3", b"claim", durable=False)
+    await store.create("jobs/a/6", b"end")
+    mark("answered jobs/a/6")
     names = [f"jobs/many{n}/2" for n in range(20)]
     for n in range(20):
         await store.create(f"jobs/many{n}/1", b"claim", durable=False)
@@ -48,6 +53,18 @@ async def durable(place: str) -> None:
     await store.put_file("jobs/a/out/log", Path(__file__))
     mark("answered jobs/a/out/log")
     await store.close()
+
+
+async def unsynced(place: str) -> None:
+    """Create entries below `jobs`, which cannot be synced: they are there, and nobody says that they stay."""
+    store = await open_store(place, begin=True)
+    for n in (1, 2):
+        error = await refusal(store.create(f"jobs/a/{n}", b"end"))
+        assert isinstance(error, StoreUnavailable) and "could not be synced" in error.message, error
+        assert await store.get(f"jobs/a/{n}") == b"end"
+    assert await store.create("log/1", b"entry")
+    await store.close()
+    mark("well")
 
 
 async def forget(place: str) -> None:
@@ -161,7 +178,7 @@ async def unwritable(place: str) -> None:
     mark("well")
 
 
-STORIES = {story.__name__: story for story in (durable, contents, forget, full, unmount, unwritable)}
+STORIES = {story.__name__: story for story in (durable, contents, unsynced, forget, full, unmount, unwritable)}
 
 if __name__ == "__main__":
     asyncio.run(STORIES[sys.argv[1]](sys.argv[2]))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from monkey.errors import KeyMissing, StoreForbidden, StoreRefused, StoreUnavailable
+from monkey.errors import KeyMissing, StoreForbidden, StoreMissing, StoreRefused, StoreUnavailable
 from monkey.removal import remove_tree
 from monkey.store.directory.commit import _MAX_BATCH
 from monkey.store.directory.publish import STALE, publish_aside, write_aside
@@ -271,3 +271,54 @@ def test_a_directory_in_place_of_an_object_costs_no_descriptor(store: Store, run
         with pytest.raises(KeyMissing):
             run(store.get_file("a", tmp_path / "file"))
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_write_that_cannot_be_carried_out_ends_and_the_next_one_is_committed(store: Store, run: Run) -> None:
+    async def spoil() -> None:
+        data: Any = "text, which is a bug of its caller"
+        async with asyncio.timeout(60):
+            with pytest.raises(TypeError):
+                await store.create("a/1", data)
+            assert await store.create("a/1", b"x")
+
+    run(spoil())
+
+
+def test_entry_is_durable_though_one_beside_it_is_gone(store: Store, run: Run) -> None:
+    assert run(store.create("a/1", b"x", durable=False))
+    run(store.delete("a/1"))
+    assert run(store.create("a/2", b"x"))
+
+
+def test_writing_leaves_no_file_open(store: Store, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x")
+
+    async def write(n: int) -> None:
+        await store.create(f"a/{n}", b"x")
+        await store.create(f"b/{n}", b"x", durable=False)
+        await store.create(f"b/{n}", b"x", durable=False)
+        await store.put("beat", b"x")
+        await store.put_file("file", file)
+
+    run(write(0))
+    before = len(os.listdir("/dev/fd"))  # noqa: PTH208
+    for n in range(1, 4):
+        run(write(n))
+    assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208
+
+
+def test_object_that_cannot_be_read_is_no_missing_one(store: Store, root: Path, run: Run) -> None:
+    run(store.create("a/1", b"x"))
+    (root / "a/2").symlink_to("1")
+    with pytest.raises(StoreRefused, match="a/2"):
+        run(store.get("a/2"))
+
+
+def test_deletion_in_a_store_that_is_gone_is_refused(store: Store, root: Path, run: Run) -> None:
+    run(store.create("a/1", b"x"))
+    run(store.delete("a/1"))
+    run(store.delete("a/1"))
+    (root / "format").unlink()
+    with pytest.raises(StoreMissing):
+        run(store.delete("a/1"))
