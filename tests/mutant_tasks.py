@@ -26,6 +26,7 @@ def mutants(_: Context, paths: str, count: int = 200, seed: int = 0, tests: str 
     """Break the product in small ways, in a copy, and name each break that no quick test notices."""
     try:
         chosen = choose_mutants(ROOT, paths.split(","), count, seed)
+        print(f"{len(chosen)} mutants; first, tests run without one, to see which lines they run", flush=True)
         outcome = try_mutants(ROOT, chosen, tests.split(","), lambda said: print(said, flush=True))
     except (RuntimeError, ValueError) as exc:
         raise Exit(f"mutants: {exc}", 1) from exc

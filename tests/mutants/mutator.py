@@ -56,6 +56,8 @@ def list_mutants(path: str, text: bytes) -> list[Mutant]:
         starts.append(starts[-1] + len(line))
     found = []
     for node, changed in _walk(ast.parse(text)):
+        assert isinstance(node, ast.expr | ast.stmt)
+        assert node.end_lineno is not None and node.end_col_offset is not None
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset
         found.append(Mutant(path, node.lineno, start, end, ast.unparse(node), ast.unparse(changed)))

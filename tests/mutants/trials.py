@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 import venv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -81,10 +82,10 @@ def try_mutants(
     outcome = Outcome()
     with _copied(root) as copied:
         reached = _reach_lines(copied, sorted({mutant.path for mutant in mutants}), tests)
-        copied.check(list(reached.seconds)[:1])
+        start = copied.time_start(next(iter(reached.seconds)))
         for mutant in mutants:
             chosen = reached.choose(mutant)
-            limit = SLOWER * sum(reached.seconds[test] for test in chosen) + patience
+            limit = SLOWER * (start + sum(reached.seconds[test] for test in chosen)) + patience
             if chosen and copied.is_ended(mutant, chosen, limit):
                 outcome.ended += 1
                 continue
@@ -111,10 +112,12 @@ class _Copy:
                 command, cwd=self.root, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=limit
             ).returncode
 
-    def check(self, tests: Sequence[str]) -> None:
-        """See that these tests pass as mutants' tests are run. Raises RuntimeError."""
-        if self.run_pytest(["-p", "no:cacheprovider", *tests]) != pytest.ExitCode.OK:
-            raise RuntimeError(f"{tests[0]} fails without a mutant: {(self.root / '.said').read_text()[-2000:]}")
+    def time_start(self, test: str) -> float:
+        """Return the seconds that a run of one test takes, most of them to start. Raises RuntimeError if it fails."""
+        began = time.monotonic()
+        if self.run_pytest(["-p", "no:cacheprovider", test]) != pytest.ExitCode.OK:
+            raise RuntimeError(f"{test} fails without a mutant: {(self.root / '.said').read_text()[-2000:]}")
+        return time.monotonic() - began
 
     def is_ended(self, mutant: Mutant, tests: Sequence[str], limit: float) -> bool:
         """Say whether one of the tests fails, or they take longer than so many seconds."""

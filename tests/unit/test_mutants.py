@@ -10,12 +10,18 @@ from tests.mutants.mutator import list_mutants
 from tests.mutants.trials import choose_mutants, try_mutants
 
 PACKAGE = """
+LARGE = 10
+
 def is_large(n):
-    return n > 10
+    return n > LARGE
 
 def count_down(n):
     while n > 0:
         n -= 1
+"""
+ALONE = """
+def find_answer():
+    return 42
 """
 TESTS = """
 from small.sizes import count_down, is_large
@@ -33,10 +39,11 @@ def test_broken():
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    files = {"small/__init__.py": "", "small/sizes.py": PACKAGE, "tests/test_sizes.py": TESTS}
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    for folder in ("small", "tests"):
+        (tmp_path / folder).mkdir()
+    for name, text in {"__init__": "", "sizes": PACKAGE, "alone": ALONE}.items():
+        (tmp_path / f"small/{name}.py").write_text(text)
+    (tmp_path / "tests/test_sizes.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
     return tmp_path
 
@@ -45,10 +52,11 @@ def small(tmp_path: Path) -> Path:
 def test_what_lives_is_named_and_what_hangs_is_ended(small: Path) -> None:
     said: list[str] = []
     chosen = choose_mutants(small, ["small"], 100, 1)
-    outcome = try_mutants(small, chosen, ["tests"], said.append, patience=15)
-    assert {mutant.after for mutant in chosen} >= {"n <= 10", "n >= 10", "11", "return None", "pass", "n <= 0"}
-    assert "small/sizes.py:3: n > 10 -> n >= 10" not in said
-    assert "small/sizes.py:3: 10 -> 11" in said
+    outcome = try_mutants(small, chosen, ["tests"], said.append, patience=30)
+    assert {mutant.after for mutant in chosen} >= {"n <= LARGE", "n >= LARGE", "11", "return None", "pass", "n <= 0"}
+    assert "small/sizes.py:5: n > LARGE -> n >= LARGE" not in said
+    assert "small/sizes.py:2: 10 -> 11" in said  # the line runs when the module is imported, in no test
+    assert "small/alone.py:3: 42 -> 43 (no test runs it)" in said
     assert not any(line.endswith("-> pass") for line in said)  # it counts down for ever
     assert str(outcome).startswith(f"{len(chosen)} mutants: {len(chosen) - len(said)} ended")
     assert (small / "small/sizes.py").read_text() == PACKAGE

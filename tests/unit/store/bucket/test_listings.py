@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from monkey.errors import KeyMissing, StoreMissing
-from monkey.store.bucket.store import CHECK
+from monkey.store.bucket.store import CHECK, BucketStore
 from monkey.store.open import open_store
 from tests.bucket import FakeBucket
 from tests.loops import Run
@@ -30,6 +30,7 @@ def test_missing_key_in_a_bucket_that_was_emptied_tells_of_the_store(bucket: Fak
         run(store.get("k"))
     for key in bucket.objects.keys:
         bucket.objects.delete(key)
+    assert isinstance(store, BucketStore)
     store._seen -= CHECK  # it looks once in a while
     with pytest.raises(StoreMissing, match="'format' is gone"):
         run(store.get("k"))
