@@ -9,7 +9,7 @@ import pytest
 
 from monkey.protocol.record.history_parts import parse_parts
 from monkey.spec.job.recipe import Recipe, SweepSettings
-from monkey.untrusted_files import load_json
+from monkey.untrusted_files import load_json, walk_tree
 from monkey_agent.checkpoints.captures import SEEN, read_capture
 from monkey_agent.ports import Attempt
 from monkey_agent.uploads.attempt_history import PARTS, load_history
@@ -55,3 +55,14 @@ def test_a_capture_and_a_history_that_cannot_be_read_are_none(tmp_path: Path) ->
 def test_a_table_is_no_list_of_parts() -> None:
     with pytest.raises(TypeError, match="list"):
         parse_parts({"k": 1})
+
+
+def test_walk_passes_over_a_directory_that_is_gone_meanwhile(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    seen = []
+    for directory, _, _ in walk_tree(str(tmp_path)):
+        seen.append(directory)
+        if directory == str(tmp_path):
+            (tmp_path / "a").rmdir()
+    assert seen == [str(tmp_path), str(tmp_path / "b")]
