@@ -56,6 +56,14 @@ def test_groups_have_mean_and_sample_deviation() -> None:
     assert (best.mean, best.std, best.min, best.max, best.n) == pytest.approx((0.85, 0.0707107, 0.8, 0.9, 2))
 
 
+def test_groups_are_ranked_by_their_means_whoever_has_the_best_job() -> None:
+    for maximize, values in ((True, (0.99, 0.1, 0.6, 0.7)), (False, (0.1, 0.99, 0.4, 0.5))):
+        groups = group_results(made(JOBS, accs(*values), maximize=maximize), ["lr"])
+        assert [group.parameters for group in groups] == [{"lr": 0.2}, {"lr": 0.1}]
+    groups = group_results(made(JOBS, accs(None, None, 0.6, 0.7)), ["lr"])
+    assert [group.parameters for group in groups] == [{"lr": 0.2}, {"lr": 0.1}]
+
+
 def test_groups_by_several_and_by_absent_parameters() -> None:
     jobs = [{"lr": 1}, {"lr": 1.0}, {"lr": 1, "wd": 2}, {"lr": 1, "wd": 3}]
     assert len(group_results(made(jobs, accs(1, 2, 3, 4)), ["lr", "wd"])) == 4
