@@ -5,14 +5,15 @@ It is for work at the desk, where all tests take too long. CI runs all of them.
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path, PurePosixPath
 
-#: Folders with modules, below the folders that their modules' names leave out.
-_TREES = {"": ("monkey", "tests", "benchmarks"), "agent/": ("monkey_agent",), "stacks/": ("monkey_stacks",)}
+from tests.importers import list_imports, name_module
+
+#: Folders with modules.
+_PACKAGES = ("monkey", "agent/monkey_agent", "stacks/monkey_stacks", "tests", "benchmarks")
 #: They look at every file.
 _HOUSE = {"tests/unit/test_house.py", "tests/unit/test_house_names.py"}
 #: A module's file → the files that import it.
@@ -55,26 +56,14 @@ def find_tests_since(revision: str, root: Path) -> list[str]:
 
 def read_importers(root: Path) -> dict[str, set[str]]:
     """Return all modules' files, each with those that import it."""
-    names = {}
-    for folder, packages in _TREES.items():
-        for path in (path for package in packages for path in (root / folder / package).rglob("*.py")):
-            module = path.relative_to(root / folder).as_posix().removesuffix(".py").removesuffix("/__init__")
-            names[module.replace("/", ".")] = path.relative_to(root).as_posix()
+    files = [path.relative_to(root).as_posix() for package in _PACKAGES for path in (root / package).rglob("*.py")]
+    names = {name_module(file): file for file in files}
     importers: dict[str, set[str]] = {file: set() for file in names.values()}
     for file in importers:
-        for module in _list_imports((root / file).read_text()):
+        for module in list_imports(root / file):
             if module in names:
                 importers[names[module]].add(file)
     return importers
-
-
-def _list_imports(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _list_tests_of(files: Set[str], importers: Importers) -> set[str]:

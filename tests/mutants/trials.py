@@ -22,8 +22,8 @@ import coverage
 import pytest
 
 from tests.contained import contain
+from tests.importers import ROOTS, find_importers
 from tests.mutants import contexts
-from tests.mutants.importers import ROOTS, find_importers
 from tests.mutants.mutator import Mutant, list_mutants
 
 #: Where quick tests are that may run the product in their own process.
