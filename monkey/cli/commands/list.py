@@ -20,7 +20,7 @@ from monkey.cli.render.list_tables import (
     serialize_providers,
     serialize_sweeps,
 )
-from monkey.cli.render.status_lines import hide_ended_checks
+from monkey.cli.render.status_lines import take_ended_checks
 from monkey.cli.session import complete_sweep_names, json_option, print_pieces, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json, flatten_text, join_lines
 from monkey.plan.text.credential_forms import mask_credentials
@@ -74,7 +74,7 @@ def show_sweeps(as_json: bool) -> None:
         if as_json:
             click.echo(mask_credentials(dump_json(serialize_sweeps(views), indent=2)))
         else:
-            shown, checks = hide_ended_checks(views)
+            shown, checks = take_ended_checks(views)
             click.echo("\n".join(format_sweeps(shown, detect_terminal()) + checks))
             print_page_link(world)
 

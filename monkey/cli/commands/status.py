@@ -11,7 +11,7 @@ from monkey.apply.world.lookup import find_sweep
 from monkey.apply.world.world import World
 from monkey.cli.exit_codes import INTERRUPTED
 from monkey.cli.links.page_link import print_page_link
-from monkey.cli.render.status_lines import format_status, hide_ended_checks, serialize_status
+from monkey.cli.render.status_lines import format_status, serialize_status, take_ended_checks
 from monkey.cli.session import complete_sweep_names, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
 from monkey.plan.text.credential_forms import mask_credentials
@@ -52,7 +52,7 @@ async def _status(world: World, sweeps: tuple[str, ...], *, watch: bool, as_json
         click.echo(mask_credentials(told))
     else:
         to = detect_terminal()
-        shown, checks = (views, []) if sweeps else hide_ended_checks(views)
+        shown, checks = (views, []) if sweeps else take_ended_checks(views)
         lines = format_status(world.at.url, snapshot, shown, to, boots, world.rented, syncs, world.queued)
         click.echo("\n".join(lines + checks))
         print_page_link(world, [view.state.name for view in views])

@@ -146,7 +146,7 @@ def _sweeps(views: Sequence[SweepView], counts: Mapping[str, Mapping[JobState, i
     return lay_out_table(["SWEEP", "JOBS", *columns, "STATE"], rows, to, colours)
 
 
-def hide_ended_checks(views: Sequence[SweepView]) -> tuple[list[SweepView], list[str]]:
+def take_ended_checks(views: Sequence[SweepView]) -> tuple[list[SweepView], list[str]]:
     """Return the sweeps without the checks that have ended, and what is to be said of these."""
     checks = {check: view for view in views if (check := parse_check_name(view.state.name))}
     ended = [make_check_name(*check) for check in sorted(checks) if judge_counts(checks[check].counts) not in _UNENDED]

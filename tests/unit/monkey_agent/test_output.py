@@ -160,8 +160,12 @@ def test_much_output_in_little_memory(tmp_path: Path, run: Run) -> None:
 def test_what_is_shipped_while_a_job_runs_is_what_its_files_have_in_the_end(body: Body, run: Run) -> None:
     async def scenario() -> None:
         text = (
-            "import os, time\nmetrics = open(os.environ['MONKEY_METRICS_DIR'] + '/0.jsonl', 'w', buffering=1)\n"
-            "for i in range(200):\n  for j in range(100): print(i * 100 + j, file=metrics if j % 2 else None)\n"
+            "import json, os, time\n"
+            "metrics = open(os.environ['MONKEY_METRICS_DIR'] + '/0.jsonl', 'w', buffering=1)\n"
+            "for i in range(200):\n"
+            "  for j in range(50):\n"
+            "    print(i * 100 + j)\n"
+            "    print(json.dumps({'m': {'loss': i * 100 + j}, 'step': None, 't': 1.5}), file=metrics)\n"
             "  time.sleep(0.01)"
         )
         running = await body.start(script(text))
