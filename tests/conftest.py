@@ -20,6 +20,7 @@ from tests import hosts, influx, services, sshd
 from tests.bucket import FakeBucket
 from tests.forges.gitea import Gitea, serve_gitea
 from tests.groups import check_groups, pytest_xdist_make_scheduler  # noqa: F401
+from tests.leftovers import collected, pytest_sessionfinish  # noqa: F401
 from tests.loops import Run, T
 from tests.needs import LIBRARIES, pytest_make_collect_report, pytest_runtest_setup, require_thing  # noqa: F401
 from tests.quick import pytest_runtest_call, pytest_terminal_summary, unicode_table  # noqa: F401
