@@ -96,7 +96,7 @@ class MemoryStore(Store):
 
     async def put_contents(self, sources: Sequence[SourceFile], moved: Moved) -> Sequence[str]:
         """See `Store.put_contents`."""
-        return await put_each(self, sources, moved)
+        return await put_each(self, sources, moved, self.put)
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from monkey.concurrency import run_in_lanes
@@ -15,20 +15,23 @@ from monkey.store.store_port import Store
 #: Files that are read whole, in bytes, and how many of them are on their way at once.
 WHOLE, _CONCURRENCY = 8 * 1024 * 1024, 24
 
+#: Stores bytes under a key.
+PutWhole = Callable[[str, bytes], Awaitable[None]]
 
-async def put_each(store: Store, sources: Sequence[SourceFile], moved: Moved) -> list[str]:
-    """Store each file by itself, several at once. See `Store.put_contents`."""
+
+async def put_each(store: Store, sources: Sequence[SourceFile], moved: Moved, put_whole: PutWhole) -> list[str]:
+    """Store each file by itself, several at once. See `Store.put_contents`. `put_whole` stores one that is small."""
     found, sent = [""] * len(sources), set[str]()
 
     async def put(at: int) -> None:
-        found[at] = await _put(store, sources[at], sent)
+        found[at] = await _put(store, sources[at], sent, put_whole)
         moved(1, sources[at].signature[0])
 
     await run_in_lanes(range(len(sources)), put, _CONCURRENCY)
     return found
 
 
-async def _put(store: Store, source: SourceFile, sent: set[str]) -> str:
+async def _put(store: Store, source: SourceFile, sent: set[str], put_whole: PutWhole) -> str:
     """Store one file, unless an equal one is among those `sent`; returns its MD5."""
     size = source.signature[0]
     if size > WHOLE:
@@ -37,7 +40,7 @@ async def _put(store: Store, source: SourceFile, sent: set[str]) -> str:
     if md5 not in sent:
         sent.add(md5)
         # On these stores a put is durable; where it is not, `put_contents` is theirs.
-        await store.put(spell_md5_key(md5), data)
+        await put_whole(spell_md5_key(md5), data)
     return md5
 
 

@@ -24,6 +24,7 @@ from monkey.removal import remove_file
 from monkey.store.bucket.errors import StoreOperation, translate_bucket_error
 from monkey.store.bucket.object_names import ObjectNames, decode_object_name
 from monkey.store.bucket.signed_link import sign_object_link
+from monkey.store.bucket.upload_room import UploadRoom
 from monkey.store.bucket.url import BucketUrl
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.format import FORMAT, decode_format
@@ -38,8 +39,12 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-#: Bytes of one part of a large file: several requests at once, none so long that losing it hurts.
+#: Bytes of one part of a large file that is read: several requests at once, none so long that losing it hurts.
 _PART_BYTES = 8 * 2**20
+#: The same of one that is written: the least that S3 takes. More would be too much for one request on a slow line.
+_SENT_PART_BYTES = 5 * 2**20
+#: Bytes of an object that even a line of 2 Mbit/s carries in the seconds of a small request.
+_QUICK_BYTES = 2**20
 #: Bytes of an answer's body that are awaited together.
 _PIECE_BYTES = 2**20
 #: Parts under way at once.
@@ -67,6 +72,7 @@ class BucketStore(Store):
         self.url, self._address = address.url, address
         self._client, self._bulk = client, bulk
         self._names = ObjectNames(address.scheme)
+        self._room = UploadRoom()
         #: Which store this is, once its `format` was read, and when that was seen last.
         self._id, self._seen = "", float("-inf")
 
@@ -115,7 +121,8 @@ class BucketStore(Store):
         refuse_large(key, data)
         await self._check()
         try:
-            await obstore.put_async(self._client, self._names.of(key), data, mode="create", use_multipart=False)
+            client = self._choose_client(data)
+            await obstore.put_async(client, self._names.of(key), data, mode="create", use_multipart=False)
         except AlreadyExistsError:
             return False
         except _Failures as exc:
@@ -126,13 +133,23 @@ class BucketStore(Store):
         """See `Store.put`."""
         refuse_large(key, data)
         await self._check()
-        await self._put(self._client, key, data)
+        await self._put(self._choose_client(data), key, data)
+
+    def _choose_client(self, data: bytes) -> ObjectStore:
+        """Return the client that has the patience for these bytes: a revision of many jobs takes long, too."""
+        return self._client if len(data) <= _QUICK_BYTES else self._bulk
 
     async def _put(self, client: ObjectStore, key: str, data: bytes) -> None:
         try:
             await obstore.put_async(client, self._names.of(key), data, use_multipart=False)
         except _Failures as exc:
             raise translate_bucket_error(exc, self._address, StoreOperation.WRITE, key) from exc
+
+    async def _put_whole(self, key: str, data: bytes) -> None:
+        """Put what has more bytes than the store's own objects, or comes with many others."""
+        await self._check()
+        async with self._room.take(len(data)):
+            await self._put(self._bulk, key, data)
 
     async def get(self, key: str) -> bytes:
         """See `Store.get`."""
@@ -197,19 +214,20 @@ class BucketStore(Store):
             size = os.fstat(file.fileno()).st_size
             if size <= _PART_BYTES:
                 data = file.read() if size <= _SMALL_BYTES else await asyncio.to_thread(file.read)
-                await self._put(self._bulk, key, data)
+                await self._put_whole(key, data)
                 return
-            chunk = max(_PART_BYTES, -(-size // MOST_PARTS))
+            chunk = max(_SENT_PART_BYTES, -(-size // MOST_PARTS))
 
             async def once() -> None:
                 file.seek(0)
                 await obstore.put_async(self._bulk, name, file, chunk_size=chunk, max_concurrency=_CONCURRENCY)
 
-            await self._again(once, key, StoreOperation.WRITE)
+            async with self._room.take(_CONCURRENCY * chunk):
+                await self._again(once, key, StoreOperation.WRITE)
 
     async def put_contents(self, sources: Sequence[SourceFile], moved: Moved) -> Sequence[str]:
         """See `Store.put_contents`."""
-        return await put_each(self, sources, moved)
+        return await put_each(self, sources, moved, self._put_whole)
 
     async def get_file(self, key: str, path: Path) -> None:
         """See `Store.get_file`; an OSError of `path` itself passes through."""

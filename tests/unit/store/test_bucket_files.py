@@ -45,7 +45,7 @@ def test_a_large_file_goes_in_and_out_in_parts(
     bucket: FakeBucket, store: Store, run: Run, large: Path, tmp_path: Path
 ) -> None:
     run(store.put_file("k", large))
-    assert bucket.counts["MULTIPART"] == 2 + 3
+    assert bucket.counts["MULTIPART"] == 2 + 5
     assert bucket.objects.uploads == 0
     bucket.counts.clear()
     run(store.get_file("k", tmp_path / "copy"))
