@@ -58,7 +58,7 @@ def decode_format(data: bytes, url: str) -> StoreLayout:
     if version > VERSION:
         raise StoreFormat(
             f"the store {url} has layout {version} (written by monkey {said.get('written_by', 'unknown')}), "
-            f"this is monkey {__version__}, which reads up to {VERSION}",
+            f"this is an older state of monkey ({__version__}), which reads layouts up to {VERSION}",
             hint=f"get a newer monkey (`git pull` in its clone), then {origin.hint_install()}",
         )
     if not isinstance(store_id, str) or not store_id:
