@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from monkey.errors import MonkeyError, SpecError
 from monkey.protocol.sweeps.sweep_log import list_sweeps, read_sweep
+from monkey.spec.yaml.document import parse_document
+from monkey.spec.yaml.mistakes import MistakesError
 from monkey.transfer.datasets.dataset import DIR
 from monkey.transfer.datasets.dataset_upload import is_stored
 
@@ -82,8 +84,6 @@ def _is_here(world: World, path: str) -> bool:
 def _taken(revision: Revision) -> Sequence[tuple[str, str]]:
     """Return path and hash of each dataset of the revision; the paths are in its spec's text."""
     from monkey.spec.sweep.datasets import parse_datasets
-    from monkey.spec.yaml.document import parse_document
-    from monkey.spec.yaml.mistakes import MistakesError
 
     if not revision.recipe.datasets:
         return ()

@@ -12,6 +12,7 @@ from monkey.apply.world.absent_datasets import AbsentDataset, NamedDataset, Reca
 from monkey.errors import CorruptObject, DatasetElsewhere, DatasetError, DvcMissing, KeyMissing, MonkeyError
 from monkey.fleet.user_directories import open_cache_home
 from monkey.plan.desired import UploadSize
+from monkey.spec.yaml.mistakes import Mistake
 from monkey.store.content.objects import spell_md5_key
 from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.store.store_port import Store
@@ -64,8 +65,6 @@ class DatasetLoader:
 
         Raises SpecError, with the line, for those that cannot be taken.
         """
-        from monkey.spec.yaml.mistakes import Mistake
-
         found, absent, mistakes = dict[str, Dataset](), dict[str, AbsentDataset](), []
         for name, path in spec.datasets.items():
             try:
@@ -108,8 +107,6 @@ class DatasetLoader:
 
 
 def _refuse(spec: Spec, name: str, message: str, hint: str) -> MonkeyError:
-    from monkey.spec.yaml.mistakes import Mistake
-
     return spec.document.error([Mistake(("datasets", name, "path"), message, hint)])
 
 

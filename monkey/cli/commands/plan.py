@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from monkey.apply.planning import PlanningResult, make_plan, plan_without_store
-from monkey.apply.previews import check_preview, plan_preview
 from monkey.apply.tree_planning import plan_changes_since, plan_merge_result
 from monkey.atomic_write import write_named_file
 from monkey.ci_run import read_ci_run
 from monkey.cli.ci.step_outputs import set_plan_outputs
 from monkey.cli.render.plan_lines import format_plan
-from monkey.cli.review.plan_comment import PlanComment, add_comment_option
 from monkey.cli.session import check_one_format, find_project, json_option, project_file_option, run_in_world
 from monkey.cli.terminal.text import detect_terminal, dump_json
 from monkey.errors import MonkeyError
 from monkey.plan.change import Plan
 from monkey.plan.saved_plan import dump_saved_plan
-from monkey.plan.text.markdown import format_markdown
 from monkey.plan.text.plan_document import serialize_plan
 
 if TYPE_CHECKING:
     from monkey.apply.world.world import World
+    from monkey.cli.review.plan_comment import PlanComment
 
 #: Number of a pull request at most.
 _MAX_PULL = 10**9
@@ -54,6 +52,22 @@ preview_option = click.option(
 prune_option = click.option("--prune", is_flag=True, help="Cancel sweeps whose spec is gone from this branch.")
 
 
+def _add_comment_option(command: Callable[..., int]) -> Callable[..., int]:
+    """Give the command `--comment`: it gets the comment to write as `comment`, None without it."""
+
+    @click.option("--comment", is_flag=True, help="Write the plan to CI's pull request, as a comment and a status.")
+    @wraps(command)
+    def commented(*args: Any, comment: bool, **options: Any) -> int:
+        if not comment:
+            return command(*args, comment=None, **options)
+        from monkey.cli.review.plan_comment import open_comment
+
+        with open_comment() as opened:
+            return command(*args, comment=opened, **options)
+
+    return commented
+
+
 @click.command("plan")
 @click.argument("specs", nargs=-1, metavar="[SPEC]...")
 @click.option("-o", "--output", metavar="FILE", help="Save the plan; `monkey apply FILE` applies exactly this.")
@@ -76,7 +90,7 @@ prune_option = click.option("--prune", is_flag=True, help="Cancel sweeps whose s
 @keep_stale_option
 @prune_option
 @project_file_option
-@add_comment_option
+@_add_comment_option
 def plan_command(
     specs: tuple[str, ...],
     output: str | None,
@@ -146,6 +160,8 @@ def _show_without_store(specs: Sequence[str], show: Callable[[Plan], str], comme
 
 def _show_preview(pull: int, specs: Sequence[str], show: Callable[[Plan], str]) -> bool:
     """Show the plan of a preview; return whether it changes anything."""
+    from monkey.apply.previews import check_preview, plan_preview
+
     check_preview(find_project(), pull)
     planned = run_in_world(lambda world: plan_preview(world, pull, specs), remember=False)
     _show_observed(planned.plan, show)
@@ -197,6 +213,8 @@ def _shown(plan: Plan, *, as_json: bool, as_markdown: bool, everything: bool) ->
     if as_json:
         return dump_json(serialize_plan(plan), indent=2)
     if as_markdown:
+        from monkey.plan.text.markdown import format_markdown
+
         return format_markdown(plan, read_ci_run()).rstrip("\n")
     return "\n".join(format_plan(plan, detect_terminal(), everything=everything))
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -46,22 +44,8 @@ class PlanComment:
         self.review.set_status(PLAN_STATUS, "failure", said.partition("\n")[0])
 
 
-def add_comment_option(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command that makes a plan `--comment`: it gets the comment to write as `comment`, None without it."""
-
-    @click.option("--comment", is_flag=True, help="Write the plan to CI's pull request, as a comment and a status.")
-    @wraps(command)
-    def commented(*args: Any, comment: bool, **options: Any) -> int:
-        if not comment:
-            return command(*args, comment=None, **options)
-        with _open_comment() as opened:
-            return command(*args, comment=opened, **options)
-
-    return commented
-
-
 @contextmanager
-def _open_comment() -> Iterator[PlanComment]:
+def open_comment() -> Iterator[PlanComment]:
     """Give the comment for a plan that is made within; where it fails, that is written there. Raises ForgeError."""
     review = open_pull_review()
     comment = PlanComment(review, f"plan:{_find_name(review)}")

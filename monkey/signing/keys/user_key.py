@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -86,6 +85,8 @@ class UserKeyFile:
 
 def _name_owner(key: PrivateKey) -> PublicKey:
     """Return the public key with `user@machine`, by which a colleague who gets it knows whose it is."""
+    import getpass
+
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # an account without an entry in passwd, as in many containers

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from monkey.errors import ImageError
 from monkey.spec.job.image_reference import ImageReference
 from monkey.spec.yaml.mistakes import Mistake
-from monkey.transfer.images.registry_client import RegistryClient
-from monkey.transfer.images.registry_login import find_login
 
 if TYPE_CHECKING:
     from monkey.spec.sweep.models import Spec
@@ -30,8 +28,11 @@ class ImageDigests:
             return image.digest if image else None
         try:
             if image not in self._known:
-                login = find_login(image, os.environ, Path("~").expanduser())
-                self._known[image] = RegistryClient(image.registry, login).resolve(image)
+                # Most specs name no image: their plans wait for no library of HTTP.
+                from monkey.transfer.images import registry_client, registry_login
+
+                login = registry_login.find_login(image, os.environ, Path("~").expanduser())
+                self._known[image] = registry_client.RegistryClient(image.registry, login).resolve(image)
         except ImageError as exc:
             raise spec.document.error([Mistake(("environment", "image"), exc.message, exc.hint)]) from exc
         return self._known[image]

@@ -40,6 +40,8 @@ INNOCENT = (
     *("special_tokens_map.json", "config.json", "docker/config.json", "environment.py", "keys.py", "monkey.json"),
     *("signing_key.py", "gcloud/train.py", "auth.json", "kubeconfig.py"),
     *("token/model.py", "secretary.txt", "passwords_test.py", "settings", "hosts.yml", "added_tokens.json"),
+    # Less than what a form has at both ends.
+    *("id_sk", "id_model_sky", "gcloud/train.db.py", "gcloud.db", ".environment", "gha-creds.json", "client.json"),
 )
 
 
