@@ -34,6 +34,8 @@ class JournalIndex:
         self._own = JournalBlock()
         #: Jobs that have succeeded.
         self.succeeded: set[str] = set()
+        #: Jobs of which a record, maybe not the newest, names values of metrics that are no finite numbers.
+        self.nonfinite: set[str] = set()
         #: Objects that could not be read: key to why. Reported, and read again when they change.
         self.corrupt: dict[str, str] = {}
 
@@ -55,10 +57,11 @@ class JournalIndex:
         found = self._newest.get(job)
         return found[0].row(found[1]) if found else None
 
-    def find_agent(self, job: str) -> str:
-        """Return the agent of the attempt that the newest record of the job is of; "" where that is not known."""
-        block, row = self._newest.get(job, (None, 0))
-        return (block.extra.get(row, {}).get("agent") or block.agent) if block else ""
+    def list_agents(self, jobs: Iterable[str]) -> list[str]:
+        """Return the agent of the attempt that the newest record of each job is of; "" where that is not known."""
+        unknown = JournalBlock(), 0
+        found = [self._newest.get(job, unknown) for job in jobs]
+        return [block.extra.get(row, {}).get("agent") or block.agent for block, row in found]
 
     def tally(self, job: str) -> LogTally | None:
         """Return what the journals say the job's log amounts to; None where they say nothing."""
@@ -82,6 +85,13 @@ class JournalIndex:
         else:
             self._add_one_by_one(zip(jobs, rows, strict=True))
         self.succeeded.update(compress(jobs, map("s".__eq__, outcomes)))
+        self.nonfinite.update(
+            block.jobs[row]
+            for row, extra in block.extra.items()
+            if row >= start
+            for summary in extra.get("metrics", {}).values()
+            if summary.get("nonfinite")
+        )
         for row, outcome in enumerate(outcomes, start):
             if outcome != "s":
                 self._count(block, row, outcome)

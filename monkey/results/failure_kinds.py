@@ -107,8 +107,8 @@ def group_failures(view: SweepView) -> list[FailureKind]:
     """Return the kinds of failure of a sweep, the commonest first."""
     kinds: dict[str, FailureKind] = {}
     revision = view.state.revision
-    for job in view.ids:
-        if revision is not None and view.where(job) is JobState.FAILED:
+    for job, state in zip(view.ids, view.states, strict=True):
+        if revision is not None and state is JobState.FAILED:
             seen = view.view(job)
             signature = sign_failure(seen, revision.table.parameters(revision.rows[job]))
             kinds.setdefault(signature, FailureKind(signature, seen)).jobs.append(job)

@@ -225,7 +225,7 @@ SPELLING = (
 LOOKING = (
     *("total_seconds", "locate_output", "ship", "view", "list_revisions", "_bound"),
     *("is_foreign", "_refresh_signers", "tally", "with_revision", "_check_revision", "_read_seen"),
-    *("find_host", "find_agent", "find_success", "find_ended", "compute_round", "longest_lease"),
+    *("hosts", "list_agents", "find_success", "find_ended", "compute_round", "longest_lease"),
     *("at_seconds", "count_ended"),
     *("append_stop", "apply_stop"),
 )

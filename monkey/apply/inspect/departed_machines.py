@@ -85,11 +85,7 @@ def find_lasting_failure(boots: Sequence[BootFailure], snapshot: StoreSnapshot, 
         return None
     # It may have been heard, and have waited for a mount: only then are its jobs looked for, as there may be many.
     heard = any(agent.machine == last.machine for agent in agents)
-    return None if heard and _has_worked(snapshot, last.machine) else last
-
-
-def _has_worked(snapshot: StoreSnapshot, machine: str) -> bool:
-    return any(view.find_host(job) == machine for view in snapshot.sweeps.values() for job in view.ids)
+    return None if heard and any(last.machine in view.hosts for view in snapshot.sweeps.values()) else last
 
 
 def read_unfit(agent: AgentView) -> list[str]:

@@ -17,7 +17,7 @@ from monkey.protocol.sweeps.sweep_state import SweepState
 from monkey.protocol.sweeps.verdicts import Verdict, explain_cut_off, find_stop_position, judge_job
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 
-_LEFT = (JobState.QUEUED, JobState.RUNNING, JobState.FROZEN, JobState.PAUSED, JobState.EXPIRED)
+_LEFT = {JobState.QUEUED, JobState.RUNNING, JobState.FROZEN, JobState.PAUSED, JobState.EXPIRED}
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ class SweepView:
         """Look at jobs through the journals' index; `left` ran when its agent was lost; `over`: `state` has expired."""
         self.state, self.over, self._left = state, over, left
         self._index, self._running, self._others = index, running, others
+        #: Jobs that have another's results, to that other.
+        self._adopted = state.revision.adopted if state.revision else {}
 
     @property
     def ids(self) -> Collection[str]:
@@ -84,12 +86,33 @@ class SweepView:
     @property
     def counts(self) -> Counter[JobState]:
         """How many jobs are in each state."""
-        return Counter(map(self.where, self.ids))
+        return Counter(self.states)
+
+    @property
+    def states(self) -> list[JobState]:
+        """The state of each of `ids`."""
+        # There may be a million, of which most have succeeded: no function is called for these.
+        succeeded, done = self._index.succeeded, JobState.SUCCEEDED
+        sources = zip(self.ids, self._sources, strict=True)
+        return [done if source in succeeded else self.where(job) for job, source in sources]
+
+    @property
+    def hosts(self) -> list[str]:
+        """The machine of the newest attempt of each of `ids`; "" where that is not known."""
+        at_work = {**self._left, **self._running}
+        known = zip(self._sources, self._index.list_agents(self._sources), strict=True)
+        agents = [at_work[job].agent if job in at_work else agent for job, agent in known]
+        return list(map(extract_host, agents))
+
+    @property
+    def _sources(self) -> Collection[str]:
+        """The jobs that the results of `ids` are of."""
+        return [self._adopted.get(job, job) for job in self.ids] if self._adopted else self.ids
 
     @property
     def left(self) -> list[str]:
         """The jobs that are not final."""
-        return [job for job in self.ids if self.where(job) in _LEFT]
+        return [job for job, state in zip(self.ids, self.states, strict=True) if state in _LEFT]
 
     @property
     def unfinished(self) -> int:
@@ -98,14 +121,12 @@ class SweepView:
 
     def count_ended(self, fleet: str) -> int:
         """Return how many jobs are final by an attempt of this fleet's agents, as far as that is known."""
-        adopted = self.state.revision.adopted if self.state.revision else {}
-        mine = (job for job in self.ids if self._index.find_agent(adopted.get(job, job)).startswith(f"{fleet}/"))
-        return sum(self.where(job) not in _LEFT for job in mine)
+        ended = zip(self._index.list_agents(self._sources), self.states, strict=True)
+        return sum(agent.startswith(f"{fleet}/") and state not in _LEFT for agent, state in ended)
 
     def where(self, job: str) -> JobState:
         """Return the state of one job, without the rest."""
-        revision = self.state.revision
-        job = revision.adopted.get(job, job) if revision and revision.adopted else job
+        job = self._adopted.get(job, job)
         if job in self._index.succeeded:
             return JobState.SUCCEEDED
         running = self._running.get(job)
@@ -124,7 +145,7 @@ class SweepView:
     def met(self, job: str) -> StopEvidence | None:
         """Return what met a condition of the sweep and ended the job; None where nothing did."""
         revision = self.state.revision
-        known = self._index.tally(revision.adopted.get(job, job)) if revision else None
+        known = self.tally(job)
         if revision is None or known is None:
             return None
         k = find_stop_position(known, revision.settings.stop_when, self.state.retries.get(job, 0))
@@ -132,8 +153,7 @@ class SweepView:
 
     def tally(self, job: str) -> LogTally | None:
         """Return what the journals say that the job's log amounts to; None where they say nothing."""
-        revision = self.state.revision
-        return self._index.tally(revision.adopted.get(job, job) if revision else job)
+        return self._index.tally(self._adopted.get(job, job))
 
     def with_revision(self, revision: Revision) -> SweepView:
         """Return the same of an earlier revision: its jobs, as they stand now."""
@@ -142,16 +162,8 @@ class SweepView:
 
     def locate_output(self, keys: Keys, job: JobView, path: str) -> str:
         """Return the key of an output: that of the attempt which left it."""
-        revision = self.state.revision
-        source = revision.adopted.get(job.job, job.job) if revision else job.job
+        source = self._adopted.get(job.job, job.job)
         return f"{keys.out(source, job.outputs_at.get(path, job.attempt))}outputs/{path}"
-
-    def find_host(self, job: str) -> str:
-        """Return the machine of the job's newest attempt; "" while that is not known."""
-        revision = self.state.revision
-        told = revision.adopted.get(job, job) if revision else job
-        running = self._running.get(told) or self._left.get(told)
-        return extract_host(running.agent if running else self._index.find_agent(told))
 
     def _met_goal(self, met: StopEvidence | None) -> bool:
         revision = self.state.revision
@@ -173,11 +185,11 @@ class SweepView:
     @property
     def nonfinite(self) -> Counter[str]:
         """Metric to the number of jobs that logged NaN or an infinity of it, in their newest attempt."""
-        adopted = self.state.revision.adopted if self.state.revision else {}
+        at_work = {**self._left, **self._running}
+        suspects = self._index.nonfinite | at_work.keys()
         found: Counter[str] = Counter()
-        for job in self.ids:
-            told = adopted.get(job, job) if adopted else job
-            running, record = self._running.get(told) or self._left.get(told), self._index.record(told)
+        for told in filter(suspects.__contains__, self._sources):
+            running, record = at_work.get(told), self._index.record(told)
             metrics = running.metrics if running else None
             if metrics is None:
                 metrics = record.extra.get("metrics", {}) if record else {}
@@ -186,8 +198,7 @@ class SweepView:
 
     def view(self, job: str) -> JobView:
         """Return all that is known of one job."""
-        revision = self.state.revision
-        told = revision.adopted.get(job, job) if revision else job
+        told = self._adopted.get(job, job)
         record, running = self._index.record(told), self._running.get(told)
         view = JobView(job, self.where(job))
         if self._others:

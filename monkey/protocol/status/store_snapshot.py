@@ -234,7 +234,8 @@ class SnapshotReader:
         Their agents died before they could write it, or the last heartbeat was lost with its machine's power.
         """
         for view in views:
-            doubtful = [job for job in view.ids if job not in self._repaired and view.where(job) in _DOUBTFUL]
+            states = zip(view.ids, view.states, strict=True)
+            doubtful = [job for job, state in states if state in _DOUBTFUL and job not in self._repaired]
             for job in doubtful[:REPAIRS]:
                 self._repaired.add(job)
                 await self._read_log(job)

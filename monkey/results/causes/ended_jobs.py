@@ -28,12 +28,12 @@ class EndedJobs:
         """The parameters of all jobs, and the machine."""
         revision = self._view.state.revision
         columns = dict(revision.table.columns) if revision else {}
-        return columns if HOST in columns else {**columns, HOST: _gather_hosts(self._view, list(self._view.ids))}
+        return columns if HOST in columns else {**columns, HOST: _gather_hosts(self._view.hosts)}
 
     @cached_property
     def places(self) -> Sequence[int]:
         """The rows of the jobs that have ended."""
-        return [at for at, job in enumerate(self._view.ids) if self._view.where(job) in _ENDED]
+        return [at for at, state in enumerate(self._view.states) if state in _ENDED]
 
     def explain(self, kind: FailureKind) -> FailureRule | None:
         """Return the rule that separates this kind of failure from the other ended jobs; None where there is none."""
@@ -43,7 +43,7 @@ class EndedJobs:
         return find_failure_rule(self.columns, [revision.rows[job] for job in kind.jobs], self.places)
 
 
-def _gather_hosts(view: SweepView, jobs: Sequence[str]) -> ParameterColumn:
-    numbers: dict[str, int] = {}
-    index = [numbers.setdefault(host, len(numbers)) if (host := view.find_host(job)) else ABSENT for job in jobs]
-    return ParameterColumn(list(numbers), index)
+def _gather_hosts(hosts: Sequence[str]) -> ParameterColumn:
+    numbers = {"": ABSENT}
+    index = [numbers.setdefault(host, len(numbers) - 1) for host in hosts]
+    return ParameterColumn(list(numbers)[1:], index)
