@@ -126,6 +126,7 @@ SETTINGS = {
     "metric": entry_shape.is_optional(entry_shape.is_text),
     "maximize": entry_shape.is_flag,
     "take": entry_shape.make_choice_test(("last", "best")),
+    "repeats": _texts,
     "checkpoint_every": _duration,
     "checkpoint_keep": entry_shape.is_count,
     "secrets": entry_shape.make_list_test(_variable),

@@ -116,6 +116,8 @@ class SweepSettings:
     metric: str | None = None
     maximize: bool = False
     take: MetricTake = "last"
+    #: Names of the parameters that only run a configuration again.
+    repeats: list[str] = field(default_factory=list)
     #: Seconds between copies of a running job's checkpoint to the store, and how many stay there.
     checkpoint_every: float = 600
     checkpoint_keep: int = 2
@@ -168,6 +170,7 @@ class SweepSettings:
             "expires": self.expires.to_json() if self.expires else None,
             "image": self.image,
             "take": self.take if self.take != "last" else None,
+            "repeats": self.repeats,
         }
         return {name: value for name, value in plain.items() if name not in later} | {
             name: value for name, value in later.items() if value

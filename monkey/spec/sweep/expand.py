@@ -1,19 +1,20 @@
 """From a spec to its jobs, as columns: a million of them in a few seconds and little memory.
 
-Points (`matrix_points`: product or draws, then `when`) → exclude → equal jobs collapse → run_cap (grid) → include.
+Points (`matrix_points`: product or draws, then `when`) → exclude → equal points collapse → run_cap (grid) → repeats →
+exclude → include.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import compress, product
 
 from monkey.spec.command.command import compile_command
 from monkey.spec.job.job_table import ABSENT, JobTable, ParameterColumn, ParameterValue
 from monkey.spec.parameters.include_exclude import find_value_indexes, flatten_row
 from monkey.spec.parameters.ranges import count_values
-from monkey.spec.sweep.matrix_points import count_points, deduplicate_values, make_points
+from monkey.spec.sweep.matrix_points import count_points, deduplicate_values, make_points, make_repeated_points
 from monkey.spec.sweep.models import MAX_JOBS, Spec
 from monkey.spec.yaml.mistakes import Mistake, MistakesError, make_mistake_error
 
@@ -28,6 +29,9 @@ def expand_spec(spec: Spec) -> tuple[JobTable, tuple[str, ...]]:
     """
     try:
         columns, rows, notes = _make_random_jobs(spec) if spec.method == "random" else _make_grid_jobs(spec)
+        if spec.repeat:
+            columns, rows = make_repeated_points(columns, rows, spec.repeat)
+            columns, rows = _keep_rows(columns, _mark_kept_rows(spec, columns, rows))
         columns, rows = _add_included_jobs(spec, columns, rows)
         if not rows:
             hint = "remove one of its rows; to end a sweep, `monkey cancel` it"
@@ -45,7 +49,8 @@ def _make_random_jobs(spec: Spec) -> tuple[dict[str, ParameterColumn], int, tupl
     if rows == drawn:
         return columns, rows, ()
     why = "equal to one before, or excluded" if spec.exclude else "equal to one before"
-    jobs = "1 job" if rows == 1 else f"{rows:,} jobs"
+    noun = "point" if spec.repeat else "job"
+    jobs = f"{rows:,} {noun}{'' if rows == 1 else 's'}"
     return columns, rows, (f"the {drawn:,} draws of run_cap make {jobs}; {drawn - rows:,} came out {why}",)
 
 
@@ -65,18 +70,29 @@ def _make_grid_jobs(spec: Spec) -> tuple[dict[str, ParameterColumn], int, tuple[
 
 def _reduce_rows(spec: Spec, columns: dict[str, ParameterColumn], rows: int) -> tuple[dict[str, ParameterColumn], int]:
     """Leave out what is excluded, what stands there already, and what is over the cap."""
+    keep = _mark_kept_rows(spec, columns, rows)
+    if spec.method == "random" or any(p.when for p in spec.parameters.values()) or spec.zip:
+        _drop_repeated_rows(columns, rows, keep)
+    if spec.method == "grid" and spec.run_cap is not None:
+        _apply_cap(keep, spec.run_cap)
+    return _keep_rows(columns, keep)
+
+
+def _mark_kept_rows(spec: Spec, columns: dict[str, ParameterColumn], rows: int) -> bytearray:
+    """Return a 1 for each row that is not excluded."""
     keep = bytearray(b"\1") * rows
     for names, rules in _find_excluded_rows(spec, columns).items():
         for row, key in enumerate(zip(*(columns[name].index for name in names), strict=True)):
             if key in rules:
                 keep[row] = 0
-    if spec.method == "random" or any(p.when for p in spec.parameters.values()) or spec.zip:
-        _drop_repeated_rows(columns, rows, keep)
-    if spec.method == "grid" and spec.run_cap is not None:
-        _apply_cap(keep, spec.run_cap)
+    return keep
+
+
+def _keep_rows(columns: dict[str, ParameterColumn], keep: bytearray) -> tuple[dict[str, ParameterColumn], int]:
+    """Return the rows that are marked by a 1, and their number."""
     kept = keep.count(1)
-    if kept == rows:
-        return columns, rows
+    if kept == len(keep):
+        return columns, kept
     return {n: ParameterColumn(c.values, array("i", compress(c.index, keep))) for n, c in columns.items()}, kept
 
 
@@ -97,6 +113,8 @@ def _find_excluded_rows(
     for raw in spec.exclude:
         row = flatten_row(raw, columns)
         names = tuple(sorted(row))
+        if not row.keys() <= columns.keys():
+            continue  # A row that names a repeat concerns jobs, not points.
         key = tuple(find_value_indexes(columns[name].values, row[name]) for name in names)
         rules.setdefault(names, set()).update(product(*key))  # several where values are equal as numbers: 1, 1.0
     return rules
@@ -124,7 +142,7 @@ def _add_included_jobs(
     """Add the jobs of `include` that are not there yet."""
     if not spec.include:
         return columns, rows
-    added = [_complete_row(spec, flatten_row(raw, columns)) for raw in spec.include]
+    added = [row for raw in spec.include for row in _complete_rows(spec, flatten_row(raw, columns))]
     grown = {}
     for name, column in columns.items():
         extra = [row[name] for row in added if name in row]
@@ -142,8 +160,7 @@ def _add_included_jobs(
     rows += len(added)
     keep = bytearray(b"\1") * rows
     _drop_repeated_additions(grown, rows - len(added), keep)
-    kept = {name: ParameterColumn(c.values, array("i", compress(c.index, keep))) for name, c in grown.items()}
-    return kept, keep.count(1)
+    return _keep_rows(grown, keep)
 
 
 def _drop_repeated_additions(columns: Mapping[str, ParameterColumn], old: int, keep: bytearray) -> None:
@@ -158,19 +175,21 @@ def _drop_repeated_additions(columns: Mapping[str, ParameterColumn], old: int, k
             keep[new[key]] = 0
 
 
-def _complete_row(spec: Spec, row: dict[str, ParameterValue]) -> dict[str, ParameterValue]:
-    """Add the parameters that can have only one value."""
+def _complete_rows(spec: Spec, row: dict[str, ParameterValue]) -> Iterator[dict[str, ParameterValue]]:
+    """Add the parameters that can have only one value, and all values of the repeats that the row does not name."""
     only = {
         p.name: p.choices[0]
         for p in spec.parameters.values()
         if not p.when and p.choices is not None and count_values(p.choices) == 1
     }
-    return {**only, **row}
+    repeats = {name: parameter.choices or () for name, parameter in spec.repeat.items() if name not in row}
+    for values in product(*repeats.values()):
+        yield {**only, **row, **dict(zip(repeats, values, strict=True))}
 
 
 def _check_command(spec: Spec, columns: Mapping[str, ParameterColumn]) -> None:
     """Refuse a command that some job has no value for."""
-    uses = compile_command(spec.command, spec.parameters).uses
+    uses = compile_command(spec.command, spec.all_parameters).uses
     mistakes = []
     for name in spec.parameters:
         if name in uses and ABSENT in columns[name].index:

@@ -9,7 +9,6 @@ from monkey.spec.yaml.mistakes import Mistake
 #: Keys that are planned, and what to do until then.
 _PLANNED_FIELDS = {
     "early_terminate": "until then, stop in the program itself",
-    "replicates": "until then, add a parameter: seed: {range: [0, 5]}",
     "cost_cap": "until then, bound the work with run_cap and timeout",
     "time_cap": "until then, bound the work with run_cap and timeout",
     "target": "until then, rank results by the metric's goal",

@@ -12,6 +12,7 @@ from monkey.spec.parameters import distributions
 _VALUE = {"description": "Any value: text, number, true, false, null, list or mapping."}
 _TEXT = {"type": "string", "minLength": 1}
 _COUNT = {"type": "integer", "minimum": 0}
+_REPEATS = {"type": "integer", "minimum": 1}
 _PART = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _DURATION = {
@@ -55,6 +56,23 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "description": "grid: every combination; random: run_cap draws that never reshuffle.",
     },
     "parameters": {"$ref": "#/$defs/parameters", "description": "The dimensions of the sweep, by name."},
+    "repeat": {
+        "description": "How often each point runs: 3 is a parameter seed of 0, 1, 2; or parameters that are repeats.",
+        "anyOf": [
+            _REPEATS,
+            {
+                "type": "object",
+                "additionalProperties": {
+                    "anyOf": [
+                        _REPEATS,
+                        {"type": "array", "items": _VALUE, "minItems": 1},
+                        {"type": "object", "required": ["range"], "additionalProperties": True},
+                    ]
+                },
+            },
+        ],
+        "examples": [3, {"fold": [0, 1, 2]}],
+    },
     "zip": {
         "type": "array",
         "items": {**_TEXTS, "minItems": 2},

@@ -122,7 +122,7 @@ def _make_spec(
         top = [mistake for mistake in mistakes if len(mistake.path) == 1]
         lost = sound.lost | {str(m.path[0]) for m in top}
         lost |= {key for m in top for key in MEANT_KEY.findall(m.hint or "")}
-        nameless = "parameters" in lost
+        nameless = not lost.isdisjoint(("parameters", "repeat"))
         mistakes += map(sound.place, checks.all(lost - {"parameters"} | (_NEED_NAMES if nameless else set())))
         spec._document, spec._requirements, spec._providers = file, checks.requirements_text, providers
     if mistakes or spec is None:

@@ -28,7 +28,23 @@ def make_points(spec: Spec, rows: int) -> dict[str, ParameterColumn]:
 
     Raises MistakesError where a condition fails.
     """
-    return _apply_conditions(spec, _draw_points(spec) if spec.method == "random" else _cross_values(spec, rows))
+    found = _draw_points(spec) if spec.method == "random" else _cross_values(_list_axes(spec), rows)
+    return _apply_conditions(spec, {name: found[name] for name in spec.parameters})
+
+
+def make_repeated_points(
+    points: Mapping[str, ParameterColumn], rows: int, repeat: Mapping[str, Parameter]
+) -> tuple[dict[str, ParameterColumn], int]:
+    """Return each of `rows` points with all combinations of the repeats, one behind the other; and their number."""
+    times = prod(count_values(parameter.choices or ()) for parameter in repeat.values())
+    crossed = _cross_values([[parameter] for parameter in repeat.values()], times)
+    columns = {
+        name: ParameterColumn(column.values, array("i", [at for at in column.index for _ in range(times)]))
+        for name, column in points.items()
+    }
+    for name in repeat:
+        columns[name] = ParameterColumn(crossed[name].values, array("i", crossed[name].index) * rows)
+    return columns, rows * times
 
 
 def _list_axes(spec: Spec) -> list[list[Parameter]]:
@@ -44,9 +60,8 @@ def _list_axes(spec: Spec) -> list[list[Parameter]]:
     return found
 
 
-def _cross_values(spec: Spec, rows: int) -> dict[str, ParameterColumn]:
-    """Return the first rows of the product; the last parameter varies fastest."""
-    crossed = _list_axes(spec)
+def _cross_values(crossed: Sequence[Sequence[Parameter]], rows: int) -> dict[str, ParameterColumn]:
+    """Return the first rows of the product; the last axis varies fastest."""
     found, inner = {}, 1
     for axis in reversed(crossed):
         length = count_values(axis[0].choices or ())
@@ -60,7 +75,7 @@ def _cross_values(spec: Spec, rows: int) -> dict[str, ParameterColumn]:
             whole = pattern * -(-rows // len(pattern))
             found[parameter.name] = ParameterColumn(values, whole if len(whole) == rows else whole[:rows])
         inner *= length
-    return {name: found[name] for name in spec.parameters}
+    return found
 
 
 def deduplicate_values(values: Iterable[ParameterValue]) -> tuple[Sequence[ParameterValue], array[int] | None]:
@@ -93,7 +108,7 @@ def _draw_points(spec: Spec) -> dict[str, ParameterColumn]:
         name = min(parameter.name for parameter in axis)
         draws = islice(generate_draws(spec.seed, name), cap)
         found |= _draw_parameter(axis[0], draws) if len(axis) == 1 else _draw_zipped_group(axis, draws)
-    return {name: found[name] for name in spec.parameters}
+    return found
 
 
 def _draw_parameter(parameter: Parameter, draws: Iterator[int]) -> dict[str, ParameterColumn]:

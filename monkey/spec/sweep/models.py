@@ -16,6 +16,7 @@ from monkey.spec.job.recipe import BUILD_TIMEOUT_SECONDS, JobResources, MetricTa
 from monkey.spec.job.stop_when import StopRule, parse_stop_rules
 from monkey.spec.machines.provider_choice import ProviderChoice, parse_provider_choices
 from monkey.spec.parameters.parameters import Parameter, parse_parameters
+from monkey.spec.parameters.repeats import parse_repeats
 from monkey.spec.project.provider import Provider
 from monkey.spec.sweep.datasets import parse_datasets
 from monkey.spec.sweep.sweep_names import parse_sweep_name
@@ -207,6 +208,8 @@ class Spec(_Model):
     command: Annotated[str | list[str], PlainValidator(_parse_command)]
     method: Literal["grid", "random"] = "grid"
     parameters: Annotated[dict[str, Parameter], PlainValidator(parse_parameters)] = Field(default_factory=dict)
+    #: Parameters that run each point again.
+    repeat: Annotated[dict[str, Parameter], PlainValidator(parse_repeats)] = Field(default_factory=dict)
     zip: Annotated[list[list[str]], BeforeValidator(_groups)] = Field(default_factory=list)
     include: list[dict[str, Any]] = Field(default_factory=list)
     exclude: list[dict[str, Any]] = Field(default_factory=list)
@@ -258,6 +261,11 @@ class Spec(_Model):
         return self._document
 
     @property
+    def all_parameters(self) -> dict[str, Parameter]:
+        """The parameters, and those that repeat jobs behind them."""
+        return {**self.parameters, **self.repeat}
+
+    @property
     def fleets(self) -> list[str]:
         """The names of the fleets that run the jobs: of providers, and of machines that the spec chooses of them."""
         return [choice.name_fleet(self._providers) for choice in self.provider]
@@ -292,6 +300,7 @@ class Spec(_Model):
             metric=self.metric.name if self.metric else None,
             maximize=self.metric is not None and self.metric.goal == "maximize",
             take=self.metric.take if self.metric else "last",
+            repeats=list(self.repeat),
             secrets=self.secrets,
             stop_when=self.stop_when,
             sources=self.metrics,

@@ -55,8 +55,8 @@ def _remove_invalid(sound: ValidPart, key: str, wrong: list[str | int], *, whole
         sound.data[key] = [word if isinstance(word, str | int) else "word" for word in raw]
     elif isinstance(raw, dict) and not whole:
         sound.data[key] = {name: value for name, value in raw.items() if name not in wrong}
-        if key == "parameters":
-            sound.doubtful = {str(name).split(".")[0] for name in wrong}
+        if key in ("parameters", "repeat"):
+            sound.doubtful |= {str(name).split(".")[0] for name in wrong}
     elif isinstance(raw, list) and wrong and not whole:
         sound.kept[key] = [at for at in range(len(raw)) if at not in wrong]
         sound.data[key] = [raw[at] for at in sound.kept[key]]

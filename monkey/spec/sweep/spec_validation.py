@@ -39,7 +39,7 @@ class SpecChecks:
     ) -> None:
         """Keep what is checked."""
         self.spec = spec
-        self.parameters = spec.parameters
+        self.parameters = spec.all_parameters
         self.doubtful = set(doubtful)
         self.root = root
         self.providers = providers
@@ -56,6 +56,7 @@ class SpecChecks:
             "provider": lambda: find_choice_mistakes(self.spec.provider, self.providers, named=named),
             "resources": lambda: find_scarce_counts(self.spec.resources.counted, names, self.providers),
             "expires": lambda: find_expiry_mistakes(self.spec.expires, names, self.providers or {}),
+            "repeat": self.repeats,
             "zip": self.zip,
             "include": lambda: self.rows("include", self.spec.include),
             "exclude": lambda: self.rows("exclude", self.spec.exclude),
@@ -104,6 +105,9 @@ class SpecChecks:
                 try:
                     read = conditions.parse_condition(text, self.names(text))
                     uses.setdefault(parameter.name, set()).update(read.uses)
+                    for name in read.uses & self.spec.repeat.keys():
+                        message = f"{name!r} repeats each point, so no condition can use it"
+                        yield Mistake(("parameters", *path), message, f"put {name} under 'parameters' instead")
                 except conditions.ConditionError as error:
                     yield Mistake(("parameters", *path), error.message, error.hint, offset=error.offset)
         for name in uses:
@@ -117,7 +121,7 @@ class SpecChecks:
         random = self.spec.method == "random"
         if random and not capped:
             yield Mistake(("method",), "method: random needs a run_cap", "say how many jobs: run_cap: 100")
-        for parameter in self.parameters.values():
+        for parameter in self.spec.parameters.values():
             path = ("parameters", *parameter.path)
             if random and parameter.grid_only:
                 hint = "write choice, or use method: grid"
@@ -130,16 +134,28 @@ class SpecChecks:
                 hint = "remove them, or use method: random with a run_cap"
                 yield Mistake((*path, "probabilities"), "a grid has no use for probabilities", hint, on_key=True)
             if not random and not any(parameter.name in group for group in self.spec.zip):
-                yield from self.repeated(parameter)
+                yield from self.twice("parameters", parameter)
 
-    def repeated(self, parameter: Parameter) -> Iterator[Mistake]:
+    def repeats(self) -> Iterator[Mistake]:
+        """Check that no repeat is a parameter, or lies in one."""
+        for name, repeat in self.spec.repeat.items():
+            yield from self.twice("repeat", repeat)
+            for other in self.spec.parameters:
+                if name == other:
+                    hint = "remove it from 'parameters', or name what repeats: {fold: 3}"
+                    yield Mistake(("repeat", name), f"{name!r} is a parameter already", hint, True)
+                elif f"{name}.".startswith(f"{other}.") or other.startswith(f"{name}."):
+                    message = f"{name!r} and the parameter {other!r} cannot lie in each other"
+                    yield Mistake(("repeat", name), message, "rename one of them", True)
+
+    def twice(self, field: str, parameter: Parameter) -> Iterator[Mistake]:
         """Refuse a value that stands twice: a second equal job would not run."""
         if isinstance(parameter.values, list):
             seen: set[str] = set()
             for value in parameter.values:
                 if (text := dump_canonical_json(value)) in seen:
-                    hint = "remove one; to repeat jobs, add a parameter: seed: {range: [0, 5]}"
-                    yield Mistake(("parameters", *parameter.path), f"{text} stands twice in {parameter.name!r}", hint)
+                    hint = "remove one; to repeat jobs, write repeat: 5"
+                    yield Mistake((field, *parameter.path), f"{text} stands twice in {parameter.name!r}", hint)
                     return
                 seen.add(text)
 
@@ -152,6 +168,9 @@ class SpecChecks:
                 mistake = self.unknown(("zip", at, n), name)
                 if mistake is None and name in seen:
                     mistake = Mistake(("zip", at, n), f"{name!r} is zipped twice", "name it once")
+                if name in self.spec.repeat:
+                    message = f"{name!r} repeats each point, so it varies with no parameter"
+                    mistake = Mistake(("zip", at, n), message, f"put {name} under 'parameters', or take it out of zip")
                 if mistake:
                     unknown = True
                     yield mistake
@@ -192,7 +211,7 @@ class SpecChecks:
         """Check that a job to include says every parameter that could have several values."""
         lacking = [
             p.name
-            for p in self.parameters.values()
+            for p in self.spec.parameters.values()
             if p.name not in row
             and (p.otherwise or (not p.when and (p.choices is None or count_values(p.choices) > 1)))
         ]
@@ -275,10 +294,14 @@ class SpecChecks:
 
     def count(self) -> Iterator[Mistake]:
         """Refuse more jobs than anyone wants, without making one of them."""
-        if self.spec.method == "random" or self.spec.run_cap is not None:
+        capped = self.spec.method == "random" or self.spec.run_cap is not None
+        if capped and not self.spec.repeat:
             return
         zipped = {name for group in self.spec.zip for name in group[1:]}
-        counts = {p.name: count_values(p.choices or ()) for p in self.parameters.values() if p.name not in zipped}
+        counted = self.spec.repeat if capped else self.parameters
+        counts = {p.name: count_values(p.choices or ()) for p in counted.values() if p.name not in zipped}
+        if capped:
+            counts["run_cap"] = self.spec.run_cap or 1
         jobs = 1
         for n in counts.values():
             jobs *= n
@@ -287,7 +310,12 @@ class SpecChecks:
             listed = " × ".join(f"{name} {counts[name]:,}" for name in largest if counts[name] < 10**18)
             many = f"{jobs:,}" if jobs < 10**18 else "more than 10^18"
             message = f"expected at most {MAX_JOBS:,} jobs, found {many} ({listed}{' × …' if len(counts) > 4 else ''})"
-            yield Mistake(("parameters",), message, "use fewer values, a run_cap, or method: random", on_key=True)
+            yield Mistake(
+                ("repeat" if capped else "parameters",),
+                message,
+                "use fewer values, a run_cap, or method: random",
+                on_key=True,
+            )
 
 
 def _find_reachable_names(uses: Mapping[str, set[str]], start: str) -> set[str]:
