@@ -15,6 +15,9 @@ from monkey.results.t_interval import compute_half_width
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ABSENT, ParameterColumn, ParameterValue
 
+#: Parameters that a sentence names.
+_NAMED = 3
+
 
 @dataclass(frozen=True)
 class MetricSpread:
@@ -40,6 +43,8 @@ class ResultGroup:
     states: Counter[str]
     #: Of those of its jobs that count, and have a finite value.
     metrics: Mapping[str, MetricSpread]
+    #: Parameters in which those of its jobs that count differ, though no repeat explains that.
+    mixed: Sequence[str]
 
 
 def group_results(results: Results, names: Sequence[str]) -> list[ResultGroup]:
@@ -55,7 +60,12 @@ def group_results(results: Results, names: Sequence[str]) -> list[ResultGroup]:
     keys = list(zip(*columns, strict=True)) or [()] * len(results.table)
     for at in results.order:
         members.setdefault(keys[at], []).append(at)
-    groups = [_group(results, places, names) for places in members.values()]
+    others = {
+        name: _number_values(column)
+        for name, column in results.table.columns.items()
+        if name in results.varying and name not in names and name not in results.repeats
+    }
+    groups = [_group(results, places, names, others) for places in members.values()]
     if results.metric is None:
         return groups
     means = [made.metrics[results.metric].mean if results.metric in made.metrics else None for made in groups]
@@ -70,7 +80,9 @@ def _number_values(column: ParameterColumn) -> Sequence[int]:
     return [ABSENT if index == ABSENT else numbers[index] for index in column.index]
 
 
-def _group(results: Results, places: Sequence[int], names: Sequence[str]) -> ResultGroup:
+def _group(
+    results: Results, places: Sequence[int], names: Sequence[str], others: Mapping[str, Sequence[int]]
+) -> ResultGroup:
     columns = results.table.columns
     has = [name for name in names if columns[name].index[places[0]] != ABSENT]
     parameters = {name: columns[name].values[columns[name].index[places[0]]] for name in has}
@@ -80,7 +92,19 @@ def _group(results: Results, places: Sequence[int], names: Sequence[str]) -> Res
         name: summarize_values(values) for name in metrics if (values := _take_finite(results.values[name], counted))
     }
     ids, states = results.table.ids, results.states
-    return ResultGroup(parameters, [ids[at] for at in places], Counter([states[at] for at in places]), spreads)
+    mixed = [name for name, numbers in others.items() if len({numbers[at] for at in counted}) > 1]
+    return ResultGroup(parameters, [ids[at] for at in places], Counter([states[at] for at in places]), spreads, mixed)
+
+
+def explain_mixed_groups(groups: Sequence[ResultGroup], names: Sequence[str]) -> str:
+    """Return what means of groups by these names are taken over, besides repeats; "" for nothing."""
+    mixed = list(dict.fromkeys([name for made in groups for name in made.mixed]))[:_NAMED]
+    if not mixed:
+        return ""
+    apart = ",".join([*names, *mixed])
+    return (
+        f"n counts jobs that differ by more than a repeat: by {', '.join(mixed)} (--group-by {apart} keeps them apart)"
+    )
 
 
 def _take_finite(column: MetricColumn, places: Sequence[int]) -> list[float]:
@@ -113,4 +137,5 @@ def serialize_group(made: ResultGroup) -> dict[str, Any]:
         "jobs": list(made.jobs),
         "states": dict(made.states),
         "metrics": metrics,
+        "mixed": list(made.mixed),
     }

@@ -16,8 +16,6 @@ from monkey.spec.job.job_table import ABSENT, ParameterColumn
 _MAX_POINTS = 24
 #: Characters of a name or a value in the chart.
 _MAX_LABEL = 20
-#: Parameters that only repeat a job: nobody asks which seed is best.
-_REPLICATES = frozenset({"seed", "seeds", "random_seed", "replicate", "repeat", "fold"})
 #: What may stand between quotes: all else could be a directive, a comment, an entity or the quote's end to mermaid.
 _NOT_PLAIN = re.compile(r"[^\w .,:=+/()-]")
 #: Values that decimals of a bearable length tell apart: the chart's grammar knows no exponents.
@@ -67,7 +65,7 @@ def _find_axis(results: Results, places: Sequence[int]) -> _Axis | None:
     for name in results.parameters:
         column = results.table.columns[name]
         used = {column.index[at] for at in places} - {ABSENT}
-        if name in _REPLICATES or not 2 <= len(used) <= _MAX_POINTS:
+        if name in results.repeats or not 2 <= len(used) <= _MAX_POINTS:
             continue
         rank = (_is_numeric(column), len(used))
         if found is None or rank > found[0]:

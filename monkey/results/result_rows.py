@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, overload
 
 from monkey.errors import MonkeyError
 from monkey.metrics.summary import find_job_value, has_diverged, is_finite
+from monkey.plan.text.describe import is_replicate
 from monkey.results.failure_kinds import sign_failure
 from monkey.spec.job.job_table import JobTable, ParameterValue
 from monkey.spec.job.recipe import MetricTake, SweepSettings
@@ -112,6 +113,8 @@ class Results:
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: What is not shown: ("parameter" or "metric", its name).
     hidden: frozenset[tuple[str, str]] = frozenset()
+    #: The parameters that the spec declares to be repeats.
+    declared_repeats: Collection[str] = ()
 
     # Cached, because each reads all jobs: asked for again with every row, they once took minutes of 100,000 jobs.
     @cached_property
@@ -128,6 +131,11 @@ class Results:
     def varying(self) -> frozenset[str]:
         """Those parameters that are not the same in all jobs of the sweep."""
         return self.table.varying.intersection(self.parameters)
+
+    @cached_property
+    def repeats(self) -> frozenset[str]:
+        """The parameters that only run a configuration again: those that the spec declares, or `seed` and the like."""
+        return frozenset(name for name in self.table.columns if name in self.declared_repeats or is_replicate(name))
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -230,7 +238,7 @@ def gather_results(
     order: Sequence[int] = range(len(seen))
     if metric is not None:
         order = rank_places(values.get(metric, [None] * len(seen)), counts, maximize=maximize)
-    return Results(table, seen, metric, maximize, values, diverged, counts, order)
+    return Results(table, seen, metric, maximize, values, diverged, counts, order, declared_repeats=settings.repeats)
 
 
 def _gather_values(

@@ -18,7 +18,7 @@ from monkey.cli.terminal.text import (
     measure_width,
 )
 from monkey.results.causes.importance import ParameterImportance
-from monkey.results.groups import ResultGroup
+from monkey.results.groups import ResultGroup, explain_mixed_groups
 from monkey.results.result_rows import Results
 from monkey.results.result_table import INTERVAL, ResultColumn, ResultTable, tabulate_groups, tabulate_results
 
@@ -55,7 +55,11 @@ def format_groups(
     """Return a line a group, best mean first."""
     made = tabulate_groups(groups[:top], names, results, everything=everything)
     left = len(groups) - len(groups[:top])
-    return lay_out_results(made, to, {}, [_say_more(left)] if left else [], whole=everything, note=INTERVAL)
+    below = [_say_more(left)] if left else []
+    mixed = explain_mixed_groups(groups[:top], names)
+    if mixed:
+        below.append(mixed)
+    return lay_out_results(made, to, {}, below, whole=everything, note=INTERVAL)
 
 
 def format_importance(rows: Sequence[ParameterImportance], to: Terminal) -> list[str]:

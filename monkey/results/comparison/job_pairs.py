@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from monkey.errors import MonkeyError
-from monkey.plan.text.describe import format_value, is_replicate
+from monkey.plan.text.describe import format_value
 from monkey.results.result_rows import Results, check_known_name
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ABSENT, ParameterValue
@@ -85,14 +85,15 @@ class _SideIndex(NamedTuple):
 
 
 def find_seeds(base: ComparedSide, head: ComparedSide, named: Collection[str]) -> list[str]:
-    """Return the parameters that repeat a configuration: those named, or else those called `seed`, `fold` or the like.
+    """Return the parameters that repeat a configuration: those named, or else the repeats of either side.
 
     Raises MonkeyError for a name that is no parameter of either side.
     """
     known = _list_parameters(base, head)
     for name in named:
         check_known_name(name, known, "--seed", "parameters")
-    return [name for name in known if (name in named if named else is_replicate(name))]
+    repeats = named or base.results.repeats | head.results.repeats
+    return [name for name in known if name in repeats]
 
 
 def match_jobs(

@@ -12,8 +12,6 @@ from monkey.results.result_rows import Results, check_known_name
 
 #: Ratio of the greatest to the least value from which on a positive parameter has a logarithmic axis.
 _LOG_RATIO = 10.0
-#: Parameters that only repeat a job.
-REPLICATES = frozenset({"seed", "seeds", "random_seed", "replicate", "repeat", "fold"})
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,6 @@ def _find_parameter(results: Results) -> str:
 
     def rank(name: str) -> tuple[bool, bool, int]:
         values = results.table.columns[name].values
-        return name not in REPLICATES, PlotAxis.is_numeric(values), len(values)
+        return name not in results.repeats, PlotAxis.is_numeric(values), len(values)
 
     return max(varying, key=rank)

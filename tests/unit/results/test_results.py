@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monkey.cli.render.results_table import format_groups
+from monkey.cli.terminal.text import Terminal
 from monkey.errors import MonkeyError
 from monkey.results.export import serialize_row
-from monkey.results.groups import group_results, summarize_values
+from monkey.results.groups import group_results, serialize_group, summarize_values
 from monkey.results.result_filter import filter_results
 from monkey.results.result_rows import explain_unmeasured
 from monkey.results.t_interval import find_t_quantile
+from tests.unit.plan.making import grid
 from tests.unit.results.sample_results import JOBS, Job, accs, made, metric, ranked
 
 
@@ -121,3 +124,37 @@ def test_a_metric_that_diverged_stands_last_and_its_best_value_shows_only_when_a
         row = serialize_row(results.rows[3])
         assert (row["diverged"], row["counts"], row["metrics"]["acc"]) == (True, False, value)
         assert results.best is not None and results.best.metrics["acc"] == 0.7
+
+
+def test_groups_that_mix_other_parameters_than_repeats_say_which() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = grid(lr=[0.1, 0.2], batch=[16, 32], trial=range(2), seed=range(2))
+    seen = accs(*(0.1 * at for at in range(len(rows))))
+    frame = pandas.DataFrame(rows).assign(acc=[one.metrics["acc"]["last"] for one in seen])
+    for names in (["lr"], ["batch"], ["lr", "batch"], ["lr", "batch", "trial"], ["seed"]):
+        groups = group_results(made(rows, seen, repeats=["trial"]), names)
+        shown = [serialize_group(group) for group in groups]
+        spread = frame.groupby(names)["acc"].agg(["mean", "count"]).reset_index().set_index([*names, "count"])["mean"]
+        for group in shown:
+            acc = group["metrics"]["acc"]
+            assert acc["mean"] == pytest.approx(spread[(*group["parameters"].values(), acc["n"])])
+            assert group["mixed"] == [name for name in ("lr", "batch") if name not in names]
+    assert group_results(made(rows, seen), ["lr", "batch"])[0].mixed == ["trial"], "a name that says nothing"
+
+
+def test_only_jobs_that_count_are_mixed() -> None:
+    rows = [{"lr": 0.1, "wd": 0.0}, {"lr": 0.1}, {"lr": 0.2, "wd": 1}, {"lr": 0.2, "wd": 2}]
+    groups = group_results(made(rows, [*accs(0.5, 0.6, 0.1), Job(state="failed")]), ["lr"])
+    assert [group.mixed for group in groups] == [["wd"], []], "a parameter that a job lacks is another configuration"
+
+
+def test_a_table_of_groups_says_what_its_means_are_over() -> None:
+    rows = grid(lr=[0.1, 0.2], batch=[16, 32], seed=range(2))
+    results = made(rows, accs(*(0.1 * at for at in range(len(rows)))))
+    groups = group_results(results, ["lr"])
+    lines = format_groups(groups, ["lr"], results, Terminal(None), everything=False, top=None)
+    note = "n counts jobs that differ by more than a repeat: by batch (--group-by lr,batch keeps them apart)"
+    assert lines[-1] == f"… {note}"
+    whole = group_results(results, ["lr", "batch"])
+    lines = format_groups(whole, ["lr", "batch"], results, Terminal(None), everything=False, top=None)
+    assert not any("repeat" in line for line in lines)
