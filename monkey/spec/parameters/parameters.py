@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.parameters import distributions
+from monkey.spec.parameters.geometric_grids import GEOMETRIC_FORMS, parse_geometric_grid
 from monkey.spec.parameters.ranges import SteppedRange, count_values
 from monkey.spec.parameters.sampling import Distribution
 from monkey.spec.yaml.mistakes import Mistake, MistakesError, NodePath, describe_value, make_mistake_error, suggest_word
@@ -27,7 +28,11 @@ _T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\Z")
 #: Words of conditions.
 _RESERVED = {"and", "or", "not", "in", "is", "true", "false", "null", "True", "False", "None"}
-PARAMETER_FORMS = ("value", "values", "range", "parameters", "choice", "grid_search", *distributions.RAY_DISTRIBUTIONS)
+PARAMETER_FORMS = (
+    *("value", "values", "range", "parameters", "choice", "grid_search"),
+    *GEOMETRIC_FORMS,
+    *distributions.RAY_DISTRIBUTIONS,
+)
 PARAMETER_KEYS = (*PARAMETER_FORMS, *distributions.DISTRIBUTION_KEYS, "probabilities", "when", "else")
 _NESTED_HINT = "nested parameters stand under 'parameters:'; a mapping as value is {value: {a: 1}}"
 _PARAMETER_HINT = (
@@ -231,6 +236,8 @@ def _parse_form(form: str, body: dict[str, Any]) -> Parameter:
             return replace(blank, values=_parse_values(body[form], (form,)), grid_only=form == "grid_search")
         case "range":
             return replace(blank, values=_parse_range(body["range"]))
+        case "geomspace" | "logspace" | "log2":
+            return replace(blank, values=parse_geometric_grid(form, body[form]))
         case "distribution":
             words = {key: value for key, value in body.items() if key in distributions.DISTRIBUTION_KEYS}
             return replace(blank, distribution=distributions.parse_distribution(words))

@@ -128,7 +128,10 @@ class SpecChecks:
                 yield Mistake((*path, "grid_search"), "grid_search needs method: grid", hint, on_key=True)
             if not random and parameter.choices is None and parameter.distribution:
                 hint = "list values, use a q_uniform, or use method: random with a run_cap"
-                message = f"a grid cannot try all of a {parameter.distribution.kind}"
+                drawn = parameter.distribution
+                if drawn.is_bounded and "log" in drawn.kind:
+                    hint = f"write {{geomspace: [{drawn.low}, {drawn.high}, 5]}}, or method: random with a run_cap"
+                message = f"a grid cannot try all of a {drawn.kind}"
                 yield Mistake(path, message, hint)
             if not random and parameter.probabilities:
                 hint = "remove them, or use method: random with a run_cap"
