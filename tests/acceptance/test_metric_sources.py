@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import struct
@@ -108,3 +109,25 @@ def test_sources_that_are_none_are_refused(shop: Shop, sources: str, error: str)
     shop.spec(f"metrics: {sources}\n")
     said = shop.run("validate", code=1)
     assert error in said.stdout + said.stderr
+
+
+def test_two_tables_without_steps_are_both_kept(shop: Shop) -> None:
+    pandas = pytest.importorskip("pandas")
+    (shop.root / "train.py").write_text(
+        "for name in 'ab':\n"
+        "    with open(f'{name}.csv', 'w') as file:\n"
+        "        file.write(f'epoch,{name}1,{name}2\\n')\n"
+        "        for at in range(5):\n"
+        "            file.write(f'{at + 0.5},{at * 2},{at * 3}\\n')\n"
+    )
+    shop.spec(
+        "command: [python3, train.py]\nparameters: {x: [1]}\noutputs: ['*.csv']\ncode: {include: [train.py]}\n"
+        "metrics: {from: [csv: '*.csv']}\n"
+    )
+    shop.run("apply")
+    shop.run("fetch", "sweep", "-o", "got")
+    tables = [pandas.read_csv(path) for path in sorted((shop.root / "got").rglob("[ab].csv"))]
+    written = {name: list(table[name]) for table in tables for name in table.columns if name != "epoch"}
+    long = pandas.read_csv(io.StringIO(shop.run("metrics", "sweep", "--csv").stdout))
+    found = {name: list(rows["value"]) for name, rows in long.groupby("metric")}
+    assert found == written and len(written) == 4

@@ -58,10 +58,11 @@ class Collector:
                 notes += self._read_events(file)
         for files in self._tables:
             for file in files.look(CsvTable, over=over):
+                source = f"csv {file.name}"
                 for data in file.read(_PIECE):
-                    self._write("csv", file.reader.feed(data), again=True)
+                    self._write(source, file.reader.feed(data), again=True)
                 if over:
-                    self._write("csv", file.reader.feed(b"", over=True), again=True)
+                    self._write(source, file.reader.feed(b"", over=True), again=True)
         if self._log is not None:
             for data in self._log.read(_PIECE):
                 self._write("stdout", self._log.reader.feed(data))
@@ -88,9 +89,9 @@ class Collector:
             return [f"{file.path!r:.200} is read no further: {exc}"]
         return [f"{file.path!r:.200} has damaged records, which are left out"] if file.reader.damaged else []
 
-    def _write(self, kind: str, records: Iterable[SourceRecord], *, again: bool = False) -> None:
+    def _write(self, source: str, records: Iterable[SourceRecord], *, again: bool = False) -> None:
         for record in records:
-            self._out.add(kind, record, again=again)
+            self._out.add(source, record, again=again)
 
 
 def _split(path: str) -> tuple[str, str]:
@@ -117,7 +118,7 @@ class _Output:
         self._fd = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         fcntl.flock(self._fd, fcntl.LOCK_EX)  # until an earlier collector has gone
         self._lines: list[str] = []
-        #: What is there of each metric and step; and of records without a step, the last one of each kind of source.
+        #: What is there of each metric and step; and of records without a step, the last one of each source.
         self._seen: dict[tuple[str, int], float] = {}
         self._numbers: dict[str, int] = {}
         self._names: set[str] = set()
@@ -137,8 +138,8 @@ class _Output:
             record = json.loads(line)
             metrics, step = record["m"], record["step"]
             if step is None:
-                kind, number = record["from"]
-                self._numbers[kind] = max(number, self._numbers.get(kind, 0))
+                source, number = record["from"]
+                self._numbers[source] = max(number, self._numbers.get(source, 0))
             for name, value in metrics.items():
                 self._names.add(name)
                 if step is not None:
@@ -146,18 +147,18 @@ class _Output:
         except (ValueError, LookupError, TypeError, AttributeError):
             return  # cut short by a kill
 
-    def add(self, kind: str, record: SourceRecord, *, again: bool) -> None:
+    def add(self, source: str, record: SourceRecord, *, again: bool) -> None:
         """Add the values of a record that are new; `again`: the source may be read again from its beginning."""
         values = {name: value for name, value in record.values.items() if self._admit(name)}
         step = record.step
         if step is None:
-            if record.number <= self._numbers.get(kind, 0):
+            if record.number <= self._numbers.get(source, 0):
                 return
-            self._numbers[kind] = record.number
+            self._numbers[source] = record.number
         elif again or self._restarted:
             values = {name: value for name, value in values.items() if self._is_new(name, step, value)}
         if values:
-            self._lines.append(_encode(values, step, record.at, [kind, record.number]))
+            self._lines.append(_encode(values, step, record.at, [source, record.number]))
 
     def _admit(self, name: str) -> bool:
         if name not in self._names:

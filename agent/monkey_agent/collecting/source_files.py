@@ -27,6 +27,8 @@ class FoundFile:
     def __init__(self, root: str, path: str, reader: Any, renew: Callable[[], Any] | None = None) -> None:
         """Read the file at the relative `path` below `root` by `reader`; `renew` makes another."""
         self._file, self.path, self.reader, self._renew = UntrustedFile(root, path), path, reader, renew
+        #: Its name among the files of all roots.
+        self.name = f"{root.rpartition('/')[2]}/{path}"
         self._at, self._begin, self._end = 0, b"", b""
         self._state: tuple[int, int] | None = None
         #: Is it read no further?

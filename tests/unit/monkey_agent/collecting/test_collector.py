@@ -90,6 +90,23 @@ def test_a_killed_collector_is_continued_wherever_its_file_ends(job: Job) -> Non
         assert sorted(map(str, again)) == sorted(map(str, whole)), end
 
 
+def test_each_table_numbers_its_own_rows_without_a_step(job: Job) -> None:
+    """The step column is there, and its cells are not whole numbers: rows of a second file were taken for known."""
+    collector = job.collector()
+    for path in ("work/a/log.csv", "work/b/log.csv", "outputs/a/log.csv"):
+        job.write(path, f"epoch,{path.split('/')[0]}_{path.split('/')[1]}\n0.5,1\n")
+    assert not collector.look()
+    for path in ("work/a/log.csv", "work/b/log.csv", "outputs/a/log.csv"):
+        job.write(path, "1.5,2\n")
+    assert not collector.look(over=True)
+    expected = [(None, {name: value}) for name in ("outputs_a", "work_a", "work_b") for value in (1, 2)]
+    assert sorted(job.found(), key=str) == expected
+    collector.close()
+    # An agent that begins again knows how far it was in each.
+    job.collect()
+    assert sorted(job.found(), key=str) == expected
+
+
 def test_a_table_that_is_written_again_gives_only_what_is_new(job: Job) -> None:
     collector = job.collector()
     job.write("work/metrics.csv", "epoch,step,train\n0,1,0.5\n0,2,0.25\n")
