@@ -19,6 +19,7 @@ from monkey.spec.command.shell_advice import suggest_activation
 from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.project.forge_settings import ForgeSettings
 from monkey.spec.yaml.mistakes import Mistake, find_nearest_word
+from monkey.spec.yaml.number_advice import list_number_advice
 from monkey.store.content.upload_progress import Begin, show_no_progress
 from monkey.transfer.code.code_snapshot import CodeSnapshot, read_code, read_git_info
 from monkey.transfer.code.git_files import find_work_tree, read_remote_url
@@ -233,6 +234,7 @@ def _wanted(
         equivalences=place_equivalences(spec),
         warnings=(
             *notes,
+            *list_number_advice(spec.document),
             *([advice] if advice else []),
             *(_OUTPUT.format(path) for path in code.left_out),
             *(_REPOSITORY.format(Path(spec.code.root, path)) for path in code.repositories),

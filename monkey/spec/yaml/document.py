@@ -28,7 +28,7 @@ class YamlDocument:
         """Keep the text and the tree of a file that was read by `parse_document`."""
         self.text = text
         self.file = file
-        self._root = root
+        self.root = root
         self._lines = _LINE_BREAK.split(text)
         self.data = _to_plain_value(root)
 
@@ -38,7 +38,7 @@ class YamlDocument:
 
     def place(self, mistake: Mistake) -> Problem:
         """Give a mistake its line, column and source; of a missing node, its nearest parent's."""
-        node, (line, column) = self._root, (self._root.line, self._root.column)
+        node, (line, column) = self.root, (self.root.line, self.root.column)
         for at, step in enumerate(mistake.path):
             children = node.content
             if isinstance(step, str) and isinstance(children, dict) and step in children:

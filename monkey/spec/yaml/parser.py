@@ -29,7 +29,7 @@ _LOST_CHARACTERS = "\x85\u2028\u2029"
 class YamlNode:
     """A value of the file: a scalar, a list of nodes or a mapping of nodes, and where it begins (from 0)."""
 
-    __slots__ = ("column", "content", "end", "is_flow", "keys", "line", "size")
+    __slots__ = ("column", "content", "end", "is_flow", "keys", "line", "size", "written")
 
     def __init__(self, content: Any, line: int, column: int) -> None:
         """Make a scalar; a list or mapping is filled by its composer, which counts its nodes into `size`."""
@@ -37,6 +37,8 @@ class YamlNode:
         self.line = line
         self.column = column
         self.size = 1
+        #: The text of a scalar without quotes; "" for all others.
+        self.written = ""
         #: Line and column behind its last character; of a block, behind its last scalar.
         self.end = (line, column)
         #: Is it a list or mapping in brackets?
@@ -122,6 +124,7 @@ class _Composer:
             self.open.add(event.anchor)
         if kind == "ScalarEvent":
             node.content = _parse_scalar_event(event)
+            node.written = event.value if event.style is None else ""
             node.end = (event.end_mark.line, event.end_mark.column)
         elif kind == "SequenceStartEvent":
             self.sequence(node, depth)
