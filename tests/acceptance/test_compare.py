@@ -84,6 +84,13 @@ def test_a_pull_requests_results_are_compared_with_mains(shop: Shop) -> None:
     assert "2 jobs of HEAD have no value where BASE's count: 2 failed" in lost.stderr
     shop.run("compare", "main", "pull", "--allow-unknown")
     assert "pull@1" in shop.run("compare", "main", "pull@1", code=2).stdout
+    fewer = SPEC.format(loss=0.05).replace("lr: [0.1, 0.2]", "lr: [0.1]")
+    shop.spec(fewer, name="fewer")  # without the configuration that is worse
+    shop.run("apply", "specs/fewer.yaml")
+    gone = shop.run("compare", "main", "fewer", code=1)
+    assert "error: too few to say: 3 jobs of BASE have no partner in HEAD" in gone.stderr
+    assert "not paired: 3 of BASE: no such job in HEAD" in gone.stdout
+    assert "no regression is shown" in shop.run("compare", "main", "fewer", "--where", "lr == 0.1").stdout
     assert "has no revision 9" in shop.run("compare", "main", "pull@9", code=1).stderr
     assert "expected 'worse > NUMBER'" in shop.run("compare", "main", "pull", "--fail-if", "acc < 1", code=1).stderr
     unknown = shop.run("compare", "main", "pull", "--metric", "ac", code=1).stderr

@@ -27,7 +27,7 @@ from monkey.results.comparison.comparison_table import (
     list_left_out,
     tabulate_comparison,
 )
-from monkey.results.comparison.job_pairs import ComparedSide, explain_no_pairs, find_seeds, match_jobs
+from monkey.results.comparison.job_pairs import ComparedSide, explain_no_pairs, filter_sides, find_seeds, match_jobs
 from monkey.results.comparison.sweep_comparison import (
     ComparisonMark,
     ComparisonVerdict,
@@ -61,6 +61,7 @@ class _ChosenSide:
 @click.option("--goal", type=click.Choice(["maximize", "minimize"]), help="Of a metric that no spec ranks by.")
 @click.option("--ignore", "ignored", metavar="PARAM", multiple=True, help="Pair jobs though this differs; repeatable.")
 @click.option("--seed", "seeds", metavar="PARAM", multiple=True, help="What repeats a job; by default `seed`, `fold` …")
+@click.option("--where", metavar="CONDITION", help="Compare only jobs whose parameters fit.")
 @click.option("--fail-if", default="worse > 0", show_default=True, metavar="LIMIT", help="Exit with 2 if surely so.")
 @click.option("--allow-unknown", is_flag=True, help="Exit with 0 where there is too little to say.")
 @click.option("--markdown", is_flag=True, help="Print a report for a comment on a pull request.")
@@ -73,6 +74,7 @@ def compare_command(
     goal: str | None,
     ignored: tuple[str, ...],
     seeds: tuple[str, ...],
+    where: str | None,
     fail_if: str,
     allow_unknown: bool,
     markdown: bool,
@@ -82,13 +84,13 @@ def compare_command(
 
     Jobs are paired by equal parameters and then by seed. Each configuration has its mean difference with a 95 % t
     interval. Exit with 2 if HEAD is worse: the whole interval is beyond the limit. Exit with 1 if there is too little
-    to say.
+    to say, as where a job has no partner.
     """
     check_one_format(**{"--json": as_json, "--markdown": markdown})
     limit = _parse_limit(fail_if)
     sides = run_in_world(lambda world: _read_sides(world, base, head))
     # Outside of the event loop, where Ctrl-C ends whatever is being computed.
-    compared = _compare(*sides, metric, goal, ignored, seeds, limit)
+    compared = _compare(*sides, metric, goal, ignored, seeds, where, limit)
     if as_json:
         click.echo(dump_json(serialize_comparison(compared), indent=2))
     elif markdown:
@@ -96,7 +98,10 @@ def compare_command(
     else:
         click.echo("\n".join(_format_lines(compared, detect_terminal())))
     if compared.verdict is ComparisonVerdict.UNKNOWN and not allow_unknown:
-        raise MonkeyError(format_verdict(compared), hint="run what is missing, or accept it by --allow-unknown")
+        raise MonkeyError(
+            format_verdict(compared),
+            hint="run what is missing, leave it out by --where, or accept it by --allow-unknown",
+        )
     return REGRESSION if compared.verdict is ComparisonVerdict.REGRESSION else 0
 
 
@@ -136,6 +141,7 @@ def _compare(
     goal: str | None,
     ignored: tuple[str, ...],
     seeds: tuple[str, ...],
+    where: str | None,
     limit: float,
 ) -> SweepComparison:
     before, after = base.view.state.revision, head.view.state.revision
@@ -146,6 +152,8 @@ def _compare(
             raise MonkeyError(f"no job logged {asked!r}", hint=suggest_word(asked, logged, "metrics"))
     metric = select_metric(before.settings, after.settings, asked, goal)
     sides = _gather_side("BASE", base, metric), _gather_side("HEAD", head, metric)
+    if where is not None:
+        sides = filter_sides(*sides, where)
     repeats = find_seeds(*sides, seeds)
     paired = match_jobs(*sides, metric.name, ignored, repeats)
     missing = "" if paired.configurations else explain_no_pairs(*sides, ignored, repeats)

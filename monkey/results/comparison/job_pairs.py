@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from monkey.errors import MonkeyError
 from monkey.plan.text.describe import format_value
 from monkey.results.result_rows import Results, check_known_name
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ABSENT, ParameterValue
+from monkey.spec.parameters.conditions import ConditionError, parse_condition
 
 #: Values beyond it have differences that may be no finite float.
 _LARGEST = sys.float_info.max / 4
@@ -57,7 +58,7 @@ class UnpairedJob(NamedTuple):
     role: str
     job: str
     parameters: Mapping[str, ParameterValue]
-    #: "failed", "running", "succeeded (diverged)"; "" where the other side has no such job.
+    #: "failed", "running", "succeeded (diverged)"; "" where the other side has no such job, whatever its state.
     why: str
     #: Does the other side have such a job, and does that one count?
     partner_counts: bool
@@ -96,12 +97,31 @@ def find_seeds(base: ComparedSide, head: ComparedSide, named: Collection[str]) -
     return [name for name in known if name in repeats]
 
 
+def filter_sides(base: ComparedSide, head: ComparedSide, condition: str) -> tuple[ComparedSide, ComparedSide]:
+    """Return both sides with those jobs alone whose parameters a `--where` holds for.
+
+    It names parameters alone: who chooses jobs by what came of them leaves out what became worse. Raises MonkeyError
+    for a condition that cannot be read, or does not fit the values.
+    """
+    try:
+        parsed = parse_condition(condition, _list_parameters(base, head))
+        chosen = []
+        for side in (base, head):
+            table = side.results.table
+            places = [at for at in range(len(table)) if parsed.holds(table.parameters(at))]
+            chosen.append(replace(side, results=side.results.choose(places)))
+    except ConditionError as exc:
+        raise MonkeyError(f"--where {condition!r}: {exc.message}", hint=exc.hint) from exc
+    return chosen[0], chosen[1]
+
+
 def match_jobs(
     base: ComparedSide, head: ComparedSide, metric: str, ignored: Collection[str], seeds: Collection[str]
 ) -> PairedJobs:
-    """Pair the jobs of two sides by all parameters but the ignored ones and the seeds, and then by seed.
+    """Pair the chosen jobs of two sides by all parameters but the ignored ones and the seeds, and then by seed.
 
-    A pair has a value of the metric on both sides, of jobs that count. Raises MonkeyError for an ignored name that is
+    Values are equal as numbers: 1 is 1.0, but not true. A pair has a value of the metric on both sides, of jobs that
+    count. Raises MonkeyError for an ignored name that is
     no parameter of either side, and where several jobs of one side would be one.
     """
     known = _list_parameters(base, head)
@@ -109,7 +129,8 @@ def match_jobs(
         check_known_name(name, known, "--ignore", "parameters")
     kept = [name for name in known if name not in ignored and name not in seeds]
     ours = [name for name in seeds if name not in ignored]
-    before, after = (_index_jobs(side, kept, ours, ignored) for side in (base, head))
+    exact = {name for name in known if any(_tells_spellings_apart(side, name) for side in (base, head))}
+    before, after = (_index_jobs(side, kept, ours, ignored, exact) for side in (base, head))
     configurations, unpaired = list[PairedConfiguration](), list[UnpairedJob]()
     for key in dict.fromkeys([*after.places, *before.places]):
         both = key in after.places and key in before.places
@@ -154,23 +175,43 @@ def _list_values(side: ComparedSide, name: str) -> str:
     return ", ".join(texts) + (", …" if len(column.values) > _VALUES else "")
 
 
-def _spell_column(side: ComparedSide, name: str) -> Sequence[str]:
-    """Return the value of a parameter for each job as its one JSON text; "" for a job that lacks it."""
+def _spell_column(side: ComparedSide, name: str, *, exact: bool = False) -> Sequence[str]:
+    """Return the value of a parameter for each job as its one JSON text; "" for a job that lacks it.
+
+    Equal numbers have one text, unless `exact`.
+    """
     column = side.results.table.columns.get(name)
     if column is None:
         return [""] * len(side.results.table)
-    texts = ["", *map(dump_canonical_json, column.values)]
-    return [texts[index - ABSENT] for index in column.index]
+    texts = [dump_canonical_json(value if exact else _fold_numbers(value)) for value in column.values]
+    return [texts[index] if index != ABSENT else "" for index in column.index]
 
 
-def _index_jobs(side: ComparedSide, kept: Sequence[str], seeds: Sequence[str], ignored: Collection[str]) -> _SideIndex:
+def _fold_numbers(value: Any) -> Any:
+    """Return a value with its whole numbers written without a point, those of lists and mappings, too."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_fold_numbers(item) for item in value]
+    return {name: _fold_numbers(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def _tells_spellings_apart(side: ComparedSide, name: str) -> bool:
+    """Has the side jobs that differ in nothing but 1 and 1.0?"""
+    return len({*_spell_column(side, name)}) < len({*_spell_column(side, name, exact=True)})
+
+
+def _index_jobs(
+    side: ComparedSide, kept: Sequence[str], seeds: Sequence[str], ignored: Collection[str], exact: Collection[str]
+) -> _SideIndex:
     table = side.results.table
     keys, repeats = (
-        list(zip(*(_spell_column(side, name) for name in names), strict=True)) or [()] * len(table)
+        list(zip(*(_spell_column(side, name, exact=name in exact) for name in names), strict=True)) or [()] * len(table)
         for names in (kept, seeds)
     )
     places: dict[_Key, dict[_Key, int]] = {}
-    for at, (key, seed) in enumerate(zip(keys, repeats, strict=True)):
+    for at in sorted(side.results.order):
+        key, seed = keys[at], repeats[at]
         other = places.setdefault(key, {}).setdefault(seed, at)
         if other != at:
             raise MonkeyError(
@@ -186,10 +227,10 @@ def _match_places(
 ) -> JobPair | list[UnpairedJob]:
     """Return the pair, or the jobs of these places that are none, with the reasons."""
     sides = [(side, at) for side, at in ((base, at_base), (head, at_head)) if at is not None]
-    whys = [_explain_uncounted(side.results, at, metric) for side, at in sides]
     if at_base is None or at_head is None:
         ((side, at),) = sides
-        return [_make_unpaired(side, at, whys[0])]
+        return [_make_unpaired(side, at, "")]
+    whys = [_explain_uncounted(side.results, at, metric) for side, at in sides]
     if any(whys):
         # One whose partner does not count is named by that partner.
         lacking = zip(sides, whys, reversed(whys), strict=True)

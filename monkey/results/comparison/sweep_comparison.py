@@ -151,7 +151,7 @@ class SweepComparison:
 
     @cached_property
     def doubts(self) -> list[str]:
-        """Why no regression would be no news: what too few pairs, or jobs of HEAD without a value, may hide."""
+        """Why no regression would be no news: what too few pairs, or jobs without a partner or a value, may hide."""
         if not self.configurations:
             why = f": {self.no_pairs}" if self.no_pairs else ""
             return [f"BASE and HEAD have no configuration in common{why}"]
@@ -166,6 +166,12 @@ class SweepComparison:
             whys = ", ".join(f"{count:,} {why}" for why, count in lost.most_common())
             have = "has" if lost.total() == 1 else "have"
             found.append(f"{_count(lost.total(), 'job')} of HEAD {have} no value where BASE's count: {whys}")
+        # A HEAD without the configurations in which it is bad, or with others in their place, shows nothing of them.
+        for role, other in (("HEAD", "BASE"), ("BASE", "HEAD")):
+            alone = sum(one.role == role and not one.why for one in self.unpaired)
+            if alone:
+                have = "has" if alone == 1 else "have"
+                found.append(f"{_count(alone, 'job')} of {role} {have} no partner in {other}")
         return found
 
     @property

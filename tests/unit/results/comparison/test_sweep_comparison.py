@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from monkey.errors import MonkeyError
+from monkey.results.comparison.job_pairs import filter_sides
 from monkey.results.comparison.sweep_comparison import ComparisonMark, ComparisonVerdict, SweepComparison
 from monkey.results.t_interval import find_t_quantile
 from tests.unit.plan.making import grid
@@ -149,6 +150,76 @@ def test_what_only_one_side_has_is_listed() -> None:
         ("HEAD", 0.1, 3, ""),
         *(("HEAD", 0.3, seed, "") for seed in range(4)),
     ]
+
+
+def number_sides(draws: random.Random) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return jobs of both sides: random values of one parameter, spelled as whole numbers or with a point."""
+    values = [0, 0.5, 1, 1.5, 2, -1, 2**53, 1e300]
+    found = []
+    for _ in range(2):
+        chosen = draws.sample(values, 5)
+        spelled = [draws.choice([value, float(value)]) for value in chosen]
+        found.append(
+            grid(lr=[-0.0 if value == 0 and draws.random() < 0.3 else value for value in spelled], seed=range(3))
+        )
+    return found[0], found[1]
+
+
+@pytest.mark.needs("pandas")
+def test_jobs_are_paired_as_pandas_joins_numbers_whether_they_are_written_with_a_point_or_not() -> None:
+    import pandas
+
+    draws = random.Random(13)
+    for _ in range(30):
+        jobs = number_sides(draws)
+        base, head = (side(role, of, logged(*range(len(of)))) for role, of in zip(("BASE", "HEAD"), jobs, strict=True))
+        frames = [pandas.DataFrame(of).assign(at=range(len(of))).astype({"lr": float}) for of in jobs]
+        joined = frames[0].merge(frames[1], on=["lr", "seed"], how="outer", indicator=True)
+        both = joined[joined["_merge"] == "both"]
+        expected = sorted(zip(both["at_x"], both["at_y"], strict=True))
+        found = compared(base, head)
+        assert sorted((pair.base, pair.head) for each in found.configurations for pair in each.pairs) == expected
+        lost = joined["_merge"].map({"left_only": "BASE", "right_only": "HEAD"}).dropna()
+        assert sorted(one.role for one in found.unpaired) == sorted(lost)
+        assert bool(found.doubts) is bool(len(lost))
+
+
+def test_one_is_not_true_and_a_side_that_tells_1_from_1_0_is_paired_as_it_is_written() -> None:
+    base = side("BASE", grid(x=[1], seed=range(3)), logged(1, 2, 3))
+    assert compared(base, side("HEAD", grid(x=[True], seed=range(3)), logged(1, 2, 3))).pairs == 0
+    nested = side("BASE", grid(x=[[1, {"a": 0}]], seed=range(3)), logged(1, 2, 3))
+    assert compared(nested, side("HEAD", grid(x=[[1.0, {"a": 0.0}]], seed=range(3)), logged(1, 2, 3))).pairs == 3
+    both = compared(base, side("HEAD", grid(x=[1.0, 1], seed=range(3)), logged(9, 9, 9, 1, 2, 3)))
+    assert [(pair.base, pair.head) for each in both.configurations for pair in each.pairs] == [(1, 1), (2, 2), (3, 3)]
+    assert both.doubts == ["3 jobs of HEAD have no partner in BASE"]
+
+
+def test_what_has_no_partner_may_hide_a_regression() -> None:
+    """HEAD drops the configuration in which it is bad, or writes its value another way."""
+    base = side("BASE", grid(lr=["a", "b"], seed=range(3)), logged(*[0.9] * 6))
+    smaller = compared(base, side("HEAD", grid(lr=["a"], seed=range(3)), logged(*[0.9] * 3)))
+    assert smaller.verdict is ComparisonVerdict.UNKNOWN
+    assert smaller.doubts == ["3 jobs of BASE have no partner in HEAD"]
+    renamed = compared(base, side("HEAD", grid(lr=["a", "B"], seed=range(3)), logged(*[0.9] * 3, *[0.1] * 3)))
+    assert renamed.verdict is ComparisonVerdict.UNKNOWN
+    assert renamed.doubts == ["3 jobs of HEAD have no partner in BASE", "3 jobs of BASE have no partner in HEAD"]
+    # What failed, too: no job of BASE says how it should have been.
+    failed = compared(base, side("HEAD", grid(lr=["a", "b", "c"], seed=[0]), [*logged(0.9, 0.9), Job("failed")]))
+    assert "1 job of HEAD has no partner in BASE" in failed.doubts
+    # A regression that is shown goes before all doubts.
+    worse = compared(base, side("HEAD", grid(lr=["a"], seed=range(3)), logged(*[0.1] * 3)))
+    assert worse.verdict is ComparisonVerdict.REGRESSION
+
+
+def test_a_grid_that_grew_is_compared_where_both_sides_have_it() -> None:
+    base = side("BASE", grid(lr=[0.1, 0.2], seed=range(3)), logged(*[0.9] * 6))
+    head = side("HEAD", grid(lr=[0.1, 0.2, 0.3], clip=[1], seed=range(4)), logged(*[0.9] * 12))
+    assert compared(base, head, "clip").verdict is ComparisonVerdict.UNKNOWN
+    chosen = filter_sides(base, head, "lr < 0.3 and seed < 3")
+    assert compared(*chosen, "clip").verdict is ComparisonVerdict.NONE
+    assert compared(*chosen, "clip").pairs == 6
+    with pytest.raises(MonkeyError, match=r"--where 'acc > 0.5': unknown parameter 'acc'"):
+        filter_sides(base, head, "acc > 0.5")
 
 
 def test_no_configuration_in_common_is_no_success_and_says_which_parameters_differ() -> None:
