@@ -46,6 +46,8 @@ SIZES = (3, 5, 10, 20)
 COMPARISONS, CONFIGURATIONS, SEEDS = 2_000, 12, 5
 #: Comparisons without a difference, of so many configurations and seeds.
 SHAPES = ((1, 3), (2, 3), (12, 3), (60, 3), (100, 3), (12, 5), (12, 10))
+#: Comparisons in which HEAD is worse, of so many configurations and seeds, and by so many deviations of one run.
+POWER_SHAPES, LOSSES = ((1, 3), (4, 5), (12, 3), (12, 5)), (1.0, 2.0)
 SCIPY = """
 import json, sys
 from scipy import stats
@@ -168,6 +170,38 @@ def _measure_rate(draw: Callable[[], float], configurations: int, seeds: int) ->
     return 100 * false / COMPARISONS
 
 
+def measure_power(seed: int = 0) -> None:
+    """Print how many of 100 comparisons of normal values say "regression" where there is one.
+
+    HEAD is worse in all configurations, or in the first one alone. Nothing is shared by the seeds of both sides. The
+    draws depend on the seed alone, so that two versions of the test see the same values.
+    """
+    for everywhere in (True, False):
+        for loss in LOSSES:
+            shown = []
+            for configurations, seeds in POWER_SHAPES:
+                said = _count_found(random.Random(seed), configurations, seeds, loss, everywhere=everywhere)
+                shown.append(f"{configurations} × {seeds}: {100 * said / COMPARISONS:.1f}")
+            where = "all configurations" if everywhere else "one configuration"
+            print(f"  regressions of 100 that are found, {where} worse by {loss:g}: {', '.join(shown)}", flush=True)
+
+
+def _count_found(draws: random.Random, configurations: int, seeds: int, loss: float, *, everywhere: bool) -> int:
+    found = 0
+    for _ in range(COMPARISONS):
+        at = 0
+
+        def draw_pair() -> tuple[float, float]:
+            nonlocal at
+            worse = everywhere or at < seeds
+            at += 1
+            return draws.gauss(0, 1), draws.gauss(0, 1) - (loss if worse else 0.0)
+
+        compared = draw_comparison(draw_pair, configurations, seeds)
+        found += compared.verdict is ComparisonVerdict.REGRESSION
+    return found
+
+
 def compare_with_scipy(draws: random.Random) -> float | None:
     """Return the largest relative difference of intervals and p values from SciPy's; None where it is missing."""
     python = ensure("scipy", "scipy==1.17.1")
@@ -254,6 +288,7 @@ def main() -> None:
     none, some = measure_alarms(draws, 0.0), measure_alarms(draws, 0.5)
     print(f"  said to be worse, of 100 comparisons without a difference: {none}")
     print(f"  … with HEAD worse by half a deviation everywhere: {some}")
+    measure_power()
     most = measure_false_alarms(draws)
     ratios = {}
     with tempfile.TemporaryDirectory() as directory:
