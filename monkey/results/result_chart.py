@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from monkey.metrics.summary import is_finite
+from monkey.plan.text.describe import make_value_format
 from monkey.results.result_rows import Results
-from monkey.results.result_table import make_value_format
 from monkey.spec.job.job_table import ABSENT, ParameterColumn
 
 #: Values up to which a parameter is an axis of the chart, and jobs that are shown where none is.
@@ -82,7 +82,7 @@ def _make_axis(results: Results, name: str, places: Sequence[int]) -> _Axis:
             best.setdefault(column.index[at], float(value))
     numeric = _is_numeric(column)
     at_all = sorted(best, key=column.values.__getitem__) if numeric else sorted(best)  # type: ignore[arg-type]  # numbers
-    text = make_value_format(column.values)
+    text = make_value_format(column.values, _MAX_LABEL - 2)
     labels = _keep_apart([_label(text(column.values[at])) for at in at_all])
     return _Axis(name, labels, [best[at] for at in at_all], numeric)
 
@@ -98,7 +98,7 @@ def _is_numeric(column: ParameterColumn) -> bool:
 
 def _label(text: str) -> str:
     """Return a name or a value of which mermaid can make nothing but a text."""
-    text = _NOT_PLAIN.sub("_", text.replace("\n", " "))
+    text = _NOT_PLAIN.sub("_", text.replace("\n", " ").replace("…", ".."))
     return (text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 2]}..") or "_"
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from monkey.plan.text.describe import make_value_format
 from monkey.plan.text.inert_markdown import cut_parts, format_cells, format_code_block, format_inline_code
+from monkey.plan.text.short_texts import cut_text, shorten_column
 from monkey.protocol.notices.sweep_outcome import SweepOutcome
 from monkey.protocol.status.store_snapshot import SweepView
 from monkey.results.causes.ended_jobs import EndedJobs
@@ -13,7 +15,7 @@ from monkey.results.earlier_results import EarlierResults
 from monkey.results.failure_kinds import find_last_line, group_failures
 from monkey.results.result_chart import draw_chart
 from monkey.results.result_rows import Results, explain_unmeasured
-from monkey.results.result_table import format_number, make_value_format, tabulate_results
+from monkey.results.result_table import format_number, tabulate_results
 
 #: Rows of the table, columns of a row, and kinds of failure that a comment has room for.
 _ROWS, _COLUMNS, _KINDS = 10, 12, 5
@@ -65,11 +67,11 @@ def _short(text: str, *, safe: bool = False) -> str:
     """Return a text of any length as one cell of code; `safe`: as it is, where it is a count of jobs alone."""
     if safe and re.fullmatch(r"[0-9,/]+(?: [a-z]+)?(?:, [0-9,]+ [a-z]+)*", text):
         return text
-    return format_inline_code(text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…")
+    return format_inline_code(cut_text(text, _WIDTH))
 
 
 def _cell(text: str) -> str:
-    return text if not text or _NUMBER.fullmatch(text) else _short(text)
+    return text if not text or _NUMBER.fullmatch(text) else format_inline_code(text)
 
 
 def _origin(view: SweepView) -> str:
@@ -89,8 +91,8 @@ def _best(results: Results) -> str:
     told = []
     for name, value in best.parameters.items():
         if name in results.varying:
-            text = make_value_format(results.table.columns[name].values)(value)
-            told.append(_short(f"{name}={text}"))
+            text = make_value_format(results.table.columns[name].values, _WIDTH)(value)
+            told.append(format_inline_code(f"{cut_text(name, _WIDTH)}={text}"))
     value = format_number(best.metrics[results.metric])
     with_these = f" with {', '.join(told[:_COLUMNS])}" if told else ""
     return f"**Best {_short(results.metric)}: {value}**{with_these} (job {_short(best.job)})\n"
@@ -118,10 +120,11 @@ def _table(results: Results) -> str:
     # Those that a narrow terminal would lack first.
     kept = sorted(made.columns, key=lambda column: column.leaves)[:_COLUMNS]
     columns = [column for column in made.columns if column in kept]
+    cells = [shorten_column(column.cells, _WIDTH) for column in columns]
     lines = [
         format_cells([_short(column.name) for column in columns]),
         format_cells(["--:" if column.right else "---" for column in columns]),
-        *(format_cells([_cell(text) for text in row]) for row in zip(*(one.cells for one in columns), strict=True)),
+        *(format_cells([_cell(text) for text in row]) for row in zip(*cells, strict=True)),
     ]
     left = len(results.order) - _ROWS
     more = f"\n… and {left:,} more {'job' if left == 1 else 'jobs'}\n" if left > 0 else ""

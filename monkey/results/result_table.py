@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import floor, isfinite, log10
-from typing import Any
 
 from monkey.plan.explain import format_seconds
 from monkey.plan.text.describe import format_value
 from monkey.results.groups import MetricSpread, ResultGroup
 from monkey.results.result_rows import Results
-from monkey.spec.job.job_table import ABSENT, ParameterColumn, ParameterValue
+from monkey.spec.job.job_table import ABSENT, ParameterColumn
 
 #: Metrics shown unless all are asked for; the one that ranks is the first.
 _METRICS = 4
@@ -20,10 +19,6 @@ _METRICS = 4
 _USED = {"cpus": "CPUs", "memory_bytes": "peak GB", "gpu_percent": "GPU %", "gpu_memory_bytes": "GPU peak GB"}
 #: Whole numbers are shown whole below this.
 _WHOLE = 10**15
-#: Digits of a parameter that count: first as many as of a metric; more only where they tell values of a grid apart.
-_DIGITS = (5, 8, 12, 17)
-#: Distinct values up to which a parameter is taken for one of a grid; drawn ones agree in five digits by chance.
-_GRID = 100
 #: Where columns leave a narrow terminal: usage and metrics first, then the time, then parameters, the last ones first.
 _USAGE_LEAVES, _METRIC_LEAVES, _TIME_LEAVES, _PARAMETER_LEAVES = 4000, 3000, 2000, 1000
 #: What ± is, below a table of groups.
@@ -95,8 +90,7 @@ def tabulate_groups(
     metrics = results.metrics if everything else results.metrics[:_METRICS]
     columns = []
     for name in names:
-        text = make_value_format(results.table.columns[name].values)
-        cells = [text(made.parameters[name]) if name in made.parameters else "" for made in groups]
+        cells = [format_value(made.parameters[name]) if name in made.parameters else "" for made in groups]
         columns.append(ResultColumn(name, cells, _is_numeric(results.table.columns[name])))
     for i, name in enumerate(metrics):
         spreads = [format_spread(made.metrics.get(name)) for made in groups]
@@ -130,27 +124,10 @@ def format_spread(spread: MetricSpread | None) -> str:
     return f"{round(spread.mean, places):.{after}f} ± {round(half, places):.{after}f}"
 
 
-def make_value_format(values: Sequence[ParameterValue]) -> Callable[[ParameterValue], str]:
-    """Return what formats these values of a parameter: rounded, but values of a grid stay apart."""
-    for digits in _DIGITS if len(values) <= _GRID else _DIGITS[:1]:
-        if len({format_value(_round(value, digits)) for value in values}) == len(values):
-            break
-    return lambda value: format_value(_round(value, digits))
-
-
-def _round(value: Any, digits: int) -> Any:
-    """Return a value with its floats rounded, those of lists and mappings, too."""
-    if isinstance(value, float):
-        return float(f"{value:.{digits}g}")
-    if isinstance(value, list):
-        return [_round(item, digits) for item in value]
-    return {name: _round(item, digits) for name, item in value.items()} if isinstance(value, dict) else value
-
-
 def _tabulate_parameter(results: Results, name: str, places: Sequence[int], leaves: int) -> ResultColumn:
     column = results.table.columns[name]
     # Each value is made text once, not once a job.
-    texts = ["", *map(make_value_format(column.values), column.values)]
+    texts = ["", *map(format_value, column.values)]
     return ResultColumn(name, [texts[column.index[at] - ABSENT] for at in places], _is_numeric(column), leaves)
 
 

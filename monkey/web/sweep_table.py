@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from monkey.apply.watch.sweep_progress import SweepPace
 from monkey.metrics.summary import find_job_value, has_diverged
+from monkey.plan.text.describe import make_value_format
 from monkey.protocol.status.store_snapshot import JobState, SweepView
-from monkey.spec.job.job_table import JobTable
+from monkey.spec.job.job_table import JobTable, ParameterValue
 from monkey.spec.job.recipe import SweepSettings
 from monkey.web.safe_json import encode_shown_json, make_json_number
 
@@ -21,6 +22,8 @@ _AT_WORK = (_CODES[JobState.RUNNING], _CODES[JobState.FROZEN])
 _UNFINISHED = (*_AT_WORK, _CODES[JobState.QUEUED])
 #: Characters of a reason in the table; a job's own page has all of it.
 _REASON = 160
+#: Whole numbers below this are exact in JavaScript; floats from this on have no exponent in Python.
+_EXACT, _PLAIN = 1 << 53, 1e-4
 
 
 class TableRow(NamedTuple):
@@ -161,9 +164,31 @@ def _serialize_rows(rows: Sequence[TableRow]) -> dict[str, Any]:
 
 
 def serialize_table(table: JobTable) -> dict[str, Any]:
-    """Return the ids and parameters of all jobs: of each parameter its values, and each job's place among them."""
+    """Return the ids and parameters of all jobs: of each parameter its values, and each job's place among them.
+
+    `texts` are those of values that a browser would spell otherwise than the terminal, or that are too long, by place.
+    """
     columns = [
-        {"name": name, "varies": name in table.varying, "values": list(of.values), "index": list(of.index)}
+        {
+            "name": name,
+            "varies": name in table.varying,
+            "values": list(of.values),
+            "texts": _spell_values(of.values),
+            "index": list(of.index),
+        }
         for name, of in table.columns.items()
     ]
     return {"ids": "".join(table.ids), "parameters": columns}
+
+
+def _spell_values(values: Sequence[ParameterValue]) -> dict[int, str]:
+    spell = make_value_format(values)
+    others = ((at, value) for at, value in enumerate(values) if not _is_spelled_alike(value))
+    return {at: text for at, value in others if (text := spell(value)) != value}
+
+
+def _is_spelled_alike(value: ParameterValue) -> bool:
+    """Is it a number that JavaScript writes as Python does? 1.0 and 1e-05 are none, nor is a large whole number."""
+    if type(value) is int:
+        return abs(value) < _EXACT
+    return type(value) is float and not value.is_integer() and abs(value) >= _PLAIN

@@ -61,3 +61,38 @@ def test_a_job_that_diverged_says_so_beside_its_state(browser: Browser, tmp_path
         tab.locator(".tools [role=status]", has_text="1 of 8 jobs").wait_for()
         rows.first.click()
         tab.locator("main header .state", has_text="succeeded (diverged)").wait_for()
+
+
+#: Values that look alike once they are cut or rounded, as YAML has them.
+ALIKE = [
+    "mistralai/Mistral-7B-Instruct-v0.2",
+    "mistralai/Mistral-7B-Instruct-v0.3",
+    "1",
+    "'1'",
+    "1.0",
+    "true",
+    "'true'",
+    "1.0e-05",
+    "0.123456789",
+    "0.123456788",
+    "{depth: [64, 64, 64, 64, 64, 64, 64, 64, 1], width: 8}",
+    "{depth: [64, 64, 64, 64, 64, 64, 64, 64, 2], width: 8}",
+]
+
+
+async def play_none(world: World, pen: Pen, jobs: list[str]) -> None:
+    """Leave all jobs waiting."""
+
+
+def test_values_that_differ_never_look_the_same_on_the_page(browser: Browser, tmp_path: Path) -> None:
+    spec = SPEC.replace("{seed: {range: [0, 8]}}", f"{{seed: {{values: [{', '.join(ALIKE)}]}}}}")
+    with served(tmp_path, spec, play_none) as link, open_tab(browser, link) as tab:
+        tab.get_by_role("link", name="small").click()
+        rows = tab.locator("tbody tr[aria-rowindex]")
+        rows.nth(len(ALIKE) - 1).wait_for()
+        cells = [rows.nth(at).locator("td").nth(1) for at in range(len(ALIKE))]
+        shown = [cell.text_content() or "" for cell in cells]
+        assert len(set(shown)) == len(ALIKE), shown
+        assert {"1", "1.0", '"1"', "true", '"true"', "1e-05", "0.123456789", "0.123456788"} <= set(shown)
+        # The browser cuts nothing from what is there.
+        assert all(cell.evaluate("(cell) => cell.scrollWidth <= cell.clientWidth") for cell in cells)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.apply.world.sweep_status import judge_standing
 from monkey.cli.render.parameter_text import find_job_parameters, format_parameters
-from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, format_plural, quote_log_line
+from monkey.cli.terminal.text import Terminal, flatten_text, format_plural, quote_log_line
 from monkey.plan.advice import suggest_next_step
+from monkey.plan.text.short_texts import cut_text
 from monkey.protocol.status.store_snapshot import JobState, JobView
 from monkey.results.causes.ended_jobs import EndedJobs
 from monkey.results.causes.spec_offer import suggest_change

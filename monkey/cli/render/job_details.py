@@ -15,18 +15,13 @@ from monkey.cli.render.list_tables import serialize_job, serialize_sweeps
 from monkey.cli.render.parameter_text import format_parameters
 from monkey.cli.render.progress_lines import format_state_counts
 from monkey.cli.render.status_lines import explain_state, name_standing
-from monkey.cli.terminal.text import (
-    Terminal,
-    cut_text,
-    flatten_text,
-    format_elapsed,
-    format_plural,
-)
+from monkey.cli.terminal.text import Terminal, flatten_text, format_elapsed, format_plural
 from monkey.metrics.summary import has_diverged
 from monkey.metrics.usage import SKIPPED_LINES
 from monkey.plan.explain import find_setting_changes, format_setting
 from monkey.plan.sizes import format_size
 from monkey.plan.text.describe import describe_jobs
+from monkey.plan.text.short_texts import cut_text
 from monkey.plan.text.terminal_codes import read_log_line
 from monkey.protocol.entries import EndEntry
 from monkey.protocol.layout import Keys, spell_number

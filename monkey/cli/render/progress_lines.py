@@ -7,16 +7,8 @@ from typing import NamedTuple
 
 from monkey.apply.watch.sweep_progress import SweepProgress
 from monkey.cli.render.machine_usage import format_telemetry
-from monkey.cli.terminal.text import (
-    Terminal,
-    cut_text,
-    draw_bar,
-    flatten_text,
-    format_cell,
-    format_elapsed,
-    format_plural,
-    measure_width,
-)
+from monkey.cli.terminal.text import Terminal, draw_bar, flatten_text, format_cell, format_elapsed, format_plural
+from monkey.plan.text.short_texts import cut_text, measure_width
 from monkey.protocol.status.store_snapshot import AgentView, JobState, StoreSnapshot
 
 #: The colour of each state, in the order in which bars and counts tell them.

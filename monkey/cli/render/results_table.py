@@ -8,15 +8,14 @@ from textwrap import wrap
 
 from monkey.cli.terminal.text import (
     Terminal,
-    cut_text,
     flatten_column,
     flatten_text,
     format_plural,
     lay_out_columns,
     lay_out_table,
     measure_column,
-    measure_width,
 )
+from monkey.plan.text.short_texts import measure_width, shorten_column
 from monkey.results.causes.importance import ParameterImportance
 from monkey.results.groups import ResultGroup, explain_mixed_groups
 from monkey.results.result_rows import Results
@@ -98,6 +97,7 @@ def lay_out_results(
         to,
         colours,
         [column.right for column in columns],
+        whole=whole,
     )
     below = [*below, made.left_out] if made.left_out else below
     if gone:
@@ -111,13 +111,13 @@ def lay_out_results(
 def select_columns(columns: Sequence[ResultColumn], limit: int | None) -> tuple[Sequence[ResultColumn], list[str]]:
     """Return the columns that a line of so many characters has room for, and the names of the others.
 
-    Long texts are cut first, but to no less than a few words; numbers, states and ids never are.
+    Long texts are cut first, but to no less than a few words that tell them apart; numbers, states and ids never are.
     """
     if limit is None:
         return columns, []
     widths = [max(measure_width(flatten_text(one.name)), measure_column(flatten_column(one.cells))) for one in columns]
     least = [
-        min(width, max(_TEXT, measure_width(flatten_text(one.name)))) if one.leaves and not one.right else width
+        _find_least(one, width) if one.leaves and not one.right else width
         for one, width in zip(columns, widths, strict=True)
     ]
     room = limit + 2
@@ -130,7 +130,16 @@ def select_columns(columns: Sequence[ResultColumn], limit: int | None) -> tuple[
     for at in sorted(kept):
         width = min(widths[at], least[at] + max(room, 0))
         room -= width - least[at]
-        cut = width < widths[at]
-        cells = [cut_text(flatten_text(cell), width) for cell in columns[at].cells] if cut else columns[at].cells
+        cells = columns[at].cells
+        if width < widths[at]:
+            cells = shorten_column(flatten_column(cells), width, _TEXT)
         shown.append(replace(columns[at], cells=cells))
     return shown, [one.name for at, one in enumerate(columns) if at not in kept]
+
+
+def _find_least(column: ResultColumn, width: int) -> int:
+    """Return how narrow a column of texts may be: a few words, and what tells them apart."""
+    if width <= _TEXT:
+        return width
+    cut = measure_column(shorten_column(flatten_column(column.cells), _TEXT))
+    return max(cut, measure_width(flatten_text(column.name)))

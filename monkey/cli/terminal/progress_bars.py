@@ -9,6 +9,8 @@ import time
 from types import TracebackType
 from typing import TextIO
 
+from monkey.plan.text.short_texts import cut_text
+
 #: Seconds between redraws, and between plain lines; what is over sooner needs neither.
 REDRAW_EVERY, PLAIN_EVERY = 0.2, 10.0
 #: Columns of a bar.
@@ -70,7 +72,7 @@ class ProgressBars:
         return f"{self._what} {'█' * full}{'░' * (BAR - full)} {share:4.0%}  {told}"
 
     def _show(self, text: str) -> None:
-        from monkey.cli.terminal.text import cut_text, detect_terminal, make_printable
+        from monkey.cli.terminal.text import detect_terminal, make_printable
 
         if self._redraws:
             text = cut_text(make_printable(text), (detect_terminal(self._stream).width or 80) - 1)

@@ -10,13 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import repeat
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TextIO
 
 from monkey.plan.text.credential_forms import mask_credentials
+from monkey.plan.text.short_texts import measure_width, shorten_column
 from monkey.plan.text.terminal_codes import OBEYED, escape_json, read_log_line
 
 if TYPE_CHECKING:
@@ -94,30 +95,6 @@ def _columns(stream: TextIO) -> int:
         return 80
 
 
-def measure_width(text: str) -> int:
-    """Return how many columns the text takes: wide characters take two, combining marks none."""
-    if text.isascii():
-        return len(text)
-    from unicodedata import category, east_asian_width
-
-    return sum(0 if category(c) in ("Mn", "Me", "Cf") else 2 if east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def cut_text(text: str, width: int) -> str:
-    """Return the text in at most `width` columns, its loss shown by '…'."""
-    if measure_width(text) <= width:
-        return text
-    if text.isascii():
-        return text[: max(width - 1, 0)] + "…"
-    kept, used = [], 0
-    for c in text:
-        used += measure_width(c)
-        if used > width - 1:
-            break
-        kept.append(c)
-    return "".join(kept) + "…"
-
-
 def lay_out_table(
     headers: Sequence[str],
     rows: Iterable[Sequence[Any]],
@@ -139,13 +116,20 @@ def lay_out_columns(
     to: Terminal,
     colours: Mapping[int, str] | None = None,
     right: Sequence[bool] | None = None,
+    *,
+    whole: bool = False,
 ) -> list[str]:
-    """Lay columns of texts out as `lay_out_table` does rows; a hundred thousand rows take a fraction of a second."""
+    """Lay columns of texts out as `lay_out_table` does rows; a hundred thousand rows take a fraction of a second.
+
+    `whole`: no text is cut; where the terminal is too narrow for them, each row is a line a cell.
+    """
     heads, columns = [flatten_text(head) for head in headers], list(map(flatten_column, columns))
     right = right or [_numbers(column) for column in columns]
     widths = [max(measure_width(head), measure_column(cells)) for head, cells in zip(heads, columns, strict=True)]
-    if not _narrow(widths, right, to.width):
-        return _stacked(heads, list(zip(*columns, strict=True)), to, colours or {})
+    if to.width is not None and _sum_widths(widths) > to.width:
+        least = widths if whole else [_find_least(*each) for each in zip(widths, columns, right, strict=True)]
+        if not _narrow(widths, least, to.width):
+            return _stacked(heads, columns, replace(to, width=None) if whole else to, colours or {})
     aligned = map(_align, [[head, *cells] for head, cells in zip(heads, columns, strict=True)], widths, right)
     head, *lines = map(str.rstrip, map("  ".join, zip(*aligned, strict=True)))
     for i, colour in (colours or {}).items() if to.colour else ():
@@ -166,12 +150,22 @@ def measure_column(cells: Sequence[str]) -> int:
     return max(map(len if "".join(cells).isascii() else measure_width, cells), default=0)
 
 
-def _narrow(widths: list[int], right: Sequence[bool], limit: int | None) -> bool:
+def _sum_widths(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _find_least(width: int, cells: Sequence[str], to_right: bool) -> int:
+    """Return to how many characters a column may be cut: no number is, and no text to what another one looks like."""
+    if to_right or width <= NARROWEST:
+        return width
+    return max(NARROWEST, measure_column(shorten_column(cells, NARROWEST)))
+
+
+def _narrow(widths: list[int], least: Sequence[int], limit: int) -> bool:
     """Take columns from the widest text until the line fits; False where that leaves too little of them."""
-    texts = [i for i, to_right in enumerate(right) if not to_right]
-    while limit is not None and sum(widths) + 2 * (len(widths) - 1) > limit:
-        widest = max(texts, key=widths.__getitem__, default=None)
-        if widest is None or widths[widest] <= NARROWEST:
+    while _sum_widths(widths) > limit:
+        widest = max((i for i, width in enumerate(widths) if width > least[i]), default=None, key=widths.__getitem__)
+        if widest is None:
             return False
         widths[widest] -= 1
     return True
@@ -179,7 +173,7 @@ def _narrow(widths: list[int], right: Sequence[bool], limit: int | None) -> bool
 
 def _align(cells: Sequence[str], width: int, to_right: bool) -> Iterable[str]:
     if measure_column(cells) > width:
-        cells = [cut_text(cell, width) for cell in cells]
+        cells = shorten_column(cells, width, NARROWEST)
     if "".join(cells).isascii():
         return map(str.rjust if to_right else str.ljust, cells, repeat(width))
     spaces = [" " * (width - measure_width(cell)) for cell in cells]
@@ -187,17 +181,19 @@ def _align(cells: Sequence[str], width: int, to_right: bool) -> Iterable[str]:
 
 
 def _stacked(
-    headers: Sequence[str], rows: Sequence[Sequence[str]], to: Terminal, colours: Mapping[int, str]
+    headers: Sequence[str], columns: Sequence[Sequence[str]], to: Terminal, colours: Mapping[int, str]
 ) -> list[str]:
     """Lay rows out one below the other, a line a cell."""
     widest = max(map(measure_width, headers))
+    if to.width is not None:
+        columns = [shorten_column(cells, to.width - widest - 2) for cells in columns]
     lines: list[str] = []
-    for i, row in enumerate(rows):
+    for i, row in enumerate(zip(*columns, strict=True)):
         lines += [""] if i else []
         for head, cell in zip(headers, row, strict=True):
             if cell:
                 front = head + " " * (widest - measure_width(head))
-                lines.append(to.paint(cut_text(f"{front}  {cell}", to.width or 80), colours.get(i, "")))
+                lines.append(to.paint(f"{front}  {cell}", colours.get(i, "")))
     return lines
 
 

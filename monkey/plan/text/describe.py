@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
+from typing import NamedTuple
 
 from monkey.plan.text.credential_forms import mask_credentials
 from monkey.plan.text.rectangles import JobRectangles, factor_rows
+from monkey.plan.text.short_texts import shorten_texts
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ABSENT, JobTable, ParameterColumn, ParameterValue
 
 #: Values that are listed before they are summed up.
 _MAX_LISTED_VALUES = 6
-#: Characters of one value.
-_MAX_VALUE_CHARACTERS = 32
+#: Characters of one value, unless others look like it then.
+MAX_VALUE_CHARACTERS = 32
 #: Parameters of whose values the number says all.
 _REPLICATE_NAMES = frozenset({"seed", "seeds", "random_seed", "replicate", "repeat", "fold"})
 #: An axis that takes more than so many different sets over the rectangles is drawn, not chosen.
 _MAX_CHOSEN_SETS = 4
 #: Rectangles that are shown of many that are alike.
 _MAX_SAMPLES = 3
+#: Characters of a bound of a span that is exact.
+_MAX_BOUND_CHARACTERS = 14
 
 
 def describe_jobs(table: JobTable, rows: Sequence[int], limit: int = 8, *, before: JobTable | None = None) -> list[str]:
@@ -31,14 +35,11 @@ def describe_jobs(table: JobTable, rows: Sequence[int], limit: int = 8, *, befor
     if not rows:
         return []
     names = [name for name, column in table.columns.items() if _varies(column) or _differs(column, name, before)]
+    axes = [_make_axis(table, name, before) for name in names or table.columns]
     if not names:
         # One job, which is what it is.
-        return [
-            _format_jobs(
-                [_format_axis(name, column, (column.index[0],)) for name, column in table.columns.items()], len(rows)
-            )
-        ]
-    lines = _RectangleText([(name, table.columns[name]) for name in names], factor_rows(table, rows, names))
+        return [_format_jobs([axis.format((axis.column.index[0],)) for axis in axes], len(rows))]
+    lines = _RectangleText(axes, factor_rows(table, rows, names))
     everything = list(range(len(lines.rectangles)))
     if len(everything) <= limit:
         return [lines.rectangle(at) for at in everything]
@@ -48,6 +49,44 @@ def describe_jobs(table: JobTable, rows: Sequence[int], limit: int = 8, *, befor
     chosen = set(lines.largest(limit - 1))
     rest = [at for at in everything if at not in chosen]
     return [*(lines.rectangle(at) for at in sorted(chosen)), "others: " + lines.family(rest)]
+
+
+class _MatrixAxis(NamedTuple):
+    """One parameter of the jobs that a line is about."""
+
+    name: str
+    column: ParameterColumn
+    #: What formats its values.
+    text: Callable[[ParameterValue], str]
+
+    def format(self, axis: Sequence[int]) -> str:
+        """Say one axis; nothing for a parameter that none of the jobs has."""
+        values = [self.column.values[index] for index in axis if index != ABSENT]
+        unset = len(values) < len(axis)
+        if not values:
+            return ""
+        if len(axis) == 1:
+            return f"{self.name}={self.text(values[0])}"
+        if is_replicate(self.name) and not unset:
+            return f"{len(values):,} {_plural(self.name)}"
+        if len(axis) <= _MAX_LISTED_VALUES:
+            return f"{self.name}{{{','.join([*map(self.text, values), *(['unset'] * unset)])}}}"
+        return f"{self.name}{{{self.format_range(values)}{', unset' if unset else ''}, {len(axis):,} values}}"
+
+    def format_range(self, values: Sequence[ParameterValue]) -> str:
+        """Say where many values lie: their span if they are numbers, else the first few."""
+        if set(map(type, values)) <= {int, float}:
+            return f"{_format_bound(min(values))} … {_format_bound(max(values))}"  # type: ignore[type-var,arg-type]  # numbers alone
+        shown = list(dict.fromkeys(map(self.text, values)))
+        return ",".join(shown[:3]) + (",…" if len(shown) > 3 else "")
+
+
+def _make_axis(table: JobTable, name: str, before: JobTable | None) -> _MatrixAxis:
+    """Return a parameter, whose values differ from each other and from those that it had before."""
+    values = list(table.columns[name].values)
+    if before is not None and name in before.columns:
+        values += before.columns[name].values
+    return _MatrixAxis(name, table.columns[name], make_value_format(values))
 
 
 def _varies(column: ParameterColumn) -> bool:
@@ -79,7 +118,7 @@ def _format_jobs(axes: Sequence[str], jobs: int) -> str:
 class _RectangleText:
     """Says rectangles, one or many in a line."""
 
-    def __init__(self, columns: Sequence[tuple[str, ParameterColumn]], rectangles: JobRectangles) -> None:
+    def __init__(self, columns: Sequence[_MatrixAxis], rectangles: JobRectangles) -> None:
         self.columns = columns
         self.rectangles = rectangles
         self.jobs = rectangles.jobs()
@@ -89,9 +128,7 @@ class _RectangleText:
 
     def axes(self, at: int) -> list[str]:
         cells = zip(self.columns, self.rectangles.columns, strict=True)
-        return [
-            _format_axis(*column, self.rectangles.axis(c, numbers[at])) for c, (column, numbers) in enumerate(cells)
-        ]
+        return [column.format(self.rectangles.axis(c, numbers[at])) for c, (column, numbers) in enumerate(cells)]
 
     def largest(self, count: int) -> list[int]:
         """The rectangles that say most in a line; where none does more than the others, a few as samples."""
@@ -119,30 +156,15 @@ class _RectangleText:
         what = "draws" if any(float in set(map(type, of)) for of in values.values()) else "combinations"
         count = sum(chosen(self.rectangles.jobs(drawn)))
         axes = self.axes(members[0])
-        spans = ", ".join(f"{self.columns[c][0]} {_format_range(of)}" for c, of in values.items())
+        spans = ", ".join(f"{self.columns[c].name} {self.columns[c].format_range(of)}" for c, of in values.items())
         axes[drawn[0]] = f"{spans} ({count:,} {what})"
         kept = [axis for c, axis in enumerate(axes) if c not in drawn[1:]]
         return _format_jobs(kept, sum(chosen(self.jobs)))
 
     def values(self, column: int, numbers: Collection[int]) -> list[ParameterValue]:
         """All values that the sets hold, in the spec's order."""
-        known = self.columns[column][1].values
+        known = self.columns[column].column.values
         return [known[index] for index in self.rectangles.values(column, numbers) if index != ABSENT]
-
-
-def _format_axis(name: str, column: ParameterColumn, axis: Sequence[int]) -> str:
-    """Say one axis; nothing for a parameter that none of the jobs has."""
-    values = [column.values[index] for index in axis if index != ABSENT]
-    unset = len(values) < len(axis)
-    if not values:
-        return ""
-    if len(axis) == 1:
-        return f"{name}={format_value(values[0])}"
-    if is_replicate(name) and not unset:
-        return f"{len(values):,} {_plural(name)}"
-    if len(axis) <= _MAX_LISTED_VALUES:
-        return f"{name}{{{','.join([*map(format_value, values), *(['unset'] * unset)])}}}"
-    return f"{name}{{{_format_range(values)}{', unset' if unset else ''}, {len(axis):,} values}}"
 
 
 def is_replicate(name: str) -> bool:
@@ -154,32 +176,40 @@ def _plural(name: str) -> str:
     return name if name.endswith("s") else f"{name}s"
 
 
-def _format_range(values: Sequence[ParameterValue]) -> str:
-    """Say where many values lie: their span if they are numbers, else the first few."""
-    if set(map(type, values)) <= {int, float}:
-        return f"{_format_number(min(values))} … {_format_number(max(values))}"  # type: ignore[type-var,arg-type]  # numbers alone
-    shown = list(dict.fromkeys(map(format_value, values)))
-    return ",".join(shown[:3]) + (",…" if len(shown) > 3 else "")
-
-
-def _format_number(number: float) -> str:
-    """A bound of a span: three digits tell enough of a draw."""
-    if type(number) is int:
-        return str(number)
-    short = f"{number:.3g}"
-    return repr(number) if float(short) == number else short
+def _format_bound(number: float) -> str:
+    """A bound of a span. Of a draw, three digits tell enough: a sign says that they are not all."""
+    exact = repr(number)
+    return exact if type(number) is int or len(exact) <= _MAX_BOUND_CHARACTERS else f"~{number:.3g}"
 
 
 def format_value(value: ParameterValue) -> str:
-    """Return a value as people write it in a spec, in one line and not too long."""
+    """Return a value as people write it in a spec, in one line: whole and exact, but for credentials."""
     if isinstance(value, str):
         plain = value and value.isprintable() and not set(value) & set(" ,{}×=\"'") and _is_plain_word(value)
         text = value if plain else json.dumps(value, ensure_ascii=not value.isprintable())
     else:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    # Before it is cut: a part of a credential has no known form.
-    text = mask_credentials(text)
-    return text if len(text) <= _MAX_VALUE_CHARACTERS else text[: _MAX_VALUE_CHARACTERS - 1] + "…"
+        if not text.isprintable():
+            text = json.dumps(value, separators=(",", ":"))
+    return mask_credentials(text)
+
+
+def make_value_format(
+    values: Iterable[ParameterValue], width: int = MAX_VALUE_CHARACTERS
+) -> Callable[[ParameterValue], str]:
+    """Return what formats these values of a parameter, each in `width` characters where that tells it from all others.
+
+    Numbers are never cut. Two values are alike only where they differ in credentials alone.
+    """
+    # What is cut is a text, a list or a mapping; a sweep may have a million numbers.
+    texts = (format_value(value) for value in values if isinstance(value, str | list | dict))
+    short = shorten_texts(texts, width)
+
+    def format_shortly(value: ParameterValue) -> str:
+        text = format_value(value)
+        return short.get(text, text)
+
+    return format_shortly
 
 
 def _is_plain_word(text: str) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from monkey.plan.text.inert_markdown import cut_parts, format_cells, format_inline_code
+from monkey.plan.text.short_texts import cut_text, shorten_column
 from monkey.results.comparison.comparison_table import (
     explain_columns,
     format_heading,
@@ -52,21 +54,24 @@ def _format_table(comparison: SweepComparison) -> str:
     kept = sorted(made.columns, key=lambda column: column.leaves)[:_COLUMNS]
     columns = [column for column in made.columns if column in kept]
     own = {"BASE", "HEAD", "Δ", "n", "r", "verdict"}
-    rows = zip(*([_cell(text, column.leaves) for text in column.cells[:_ROWS]] for column in columns), strict=True)
+    cells = [_format_cells(shorten_column(column.cells, _WIDTH)[:_ROWS], column.leaves) for column in columns]
     lines = [
-        format_cells([column.name if column.name in own else _cell(column.name, 1) for column in columns]),
+        format_cells(
+            [
+                column.name if column.name in own else format_inline_code(cut_text(column.name, _WIDTH))
+                for column in columns
+            ]
+        ),
         format_cells(["--:" if column.right else "---" for column in columns]),
-        *map(format_cells, rows),
+        *map(format_cells, zip(*cells, strict=True)),
     ]
     left = len(comparison.configurations) - _ROWS
     return "\n".join(lines) + (f"\n\n… and {left:,} more\n" if left > 0 else "\n")
 
 
-def _cell(text: str, written: int) -> str:
-    """Return a cell; `written`: not 0 where it may be a user's, which is text alone in code."""
-    if not text or not written:
-        return text
-    return format_inline_code(text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…")
+def _format_cells(texts: Sequence[str], written: int) -> list[str]:
+    """Return cells; `written`: not 0 where they may be a user's, which is text alone in code."""
+    return [format_inline_code(text) if text and written else text for text in texts]
 
 
 def serialize_comparison(comparison: SweepComparison) -> dict[str, Any]:

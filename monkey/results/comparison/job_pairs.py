@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from monkey.errors import MonkeyError
-from monkey.plan.text.describe import format_value
+from monkey.plan.text.describe import make_value_format
 from monkey.results.result_rows import Results, check_known_name
 from monkey.spec.job.job_id import dump_canonical_json
-from monkey.spec.job.job_table import ABSENT, ParameterValue
+from monkey.spec.job.job_table import ABSENT, ParameterColumn, ParameterValue
 from monkey.spec.parameters.conditions import ConditionError, parse_condition
 
 #: Values beyond it have differences that may be no finite float.
@@ -121,8 +121,8 @@ def match_jobs(
     """Pair the chosen jobs of two sides by all parameters but the ignored ones and the seeds, and then by seed.
 
     Values are equal as numbers: 1 is 1.0, but not true. A pair has a value of the metric on both sides, of jobs that
-    count. Raises MonkeyError for an ignored name that is
-    no parameter of either side, and where several jobs of one side would be one.
+    count. Raises MonkeyError for an ignored name that is no parameter of either side, and where several jobs of one
+    side would be one.
     """
     known = _list_parameters(base, head)
     for name in ignored:
@@ -155,7 +155,10 @@ def explain_no_pairs(base: ComparedSide, head: ComparedSide, ignored: Collection
     for name in _list_parameters(base, head):
         ours, theirs = ({*_spell_column(side, name)} for side in (base, head))
         if name not in ignored and ours and theirs and ours.isdisjoint(theirs):
-            found.append(f"{name} is {_list_values(base, name)} in BASE, {_list_values(head, name)} in HEAD")
+            columns = [side.results.table.columns.get(name) for side in (base, head)]
+            text = make_value_format([value for column in columns if column for value in column.values])
+            before, after = (_list_values(column, text) for column in columns)
+            found.append(f"{name} is {before} in BASE, {after} in HEAD")
     if not found:
         return ""
     named = [text.split(" is ", 1)[0] for text in found if text.split(" is ", 1)[0] not in seeds]
@@ -167,11 +170,10 @@ def _list_parameters(base: ComparedSide, head: ComparedSide) -> list[str]:
     return list(dict.fromkeys([*head.results.table.columns, *base.results.table.columns]))
 
 
-def _list_values(side: ComparedSide, name: str) -> str:
-    column = side.results.table.columns.get(name)
+def _list_values(column: ParameterColumn | None, text: Callable[[ParameterValue], str]) -> str:
     if column is None:
         return "absent"
-    texts = [format_value(value) for value in column.values[:_VALUES]]
+    texts = [text(value) for value in column.values[:_VALUES]]
     return ", ".join(texts) + (", …" if len(column.values) > _VALUES else "")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from monkey.errors import MonkeyError
 from monkey.metrics.influx.influx_points import convert_to_float
+from monkey.plan.text.describe import make_value_format
 from monkey.results.result_rows import Results, check_known_name
-from monkey.results.result_table import make_value_format
 from monkey.spec.job.job_table import ABSENT
 
 

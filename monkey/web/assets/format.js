@@ -49,12 +49,10 @@ export function visible(text) {
   return text.replace(HIDDEN_ONE, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** A parameter or a setting; text without its quotes. */
+/** A parameter or a setting, exact; text without its quotes. */
 export function value(of) {
   if (of === undefined) return "";
-  if (typeof of === "string") return of;
-  if (typeof of === "number") return number(of, 8);
-  return JSON.stringify(of);
+  return typeof of === "string" ? of : JSON.stringify(of);
 }
 
 export function plural(count, word) {

@@ -64,10 +64,15 @@ export class Rows {
     return parameter.values[parameter.index[at]];
   }
 
+  /** A parameter's value as the terminal shows it; "" for a job without it. */
+  text(parameter, at) {
+    return parameter.index[at] < 0 ? "" : spell(parameter, parameter.index[at]);
+  }
+
   /** What tells a job from the others. */
   label(at) {
     const told = this.parameters.filter((one) => one.varies && one.index[at] >= 0);
-    return told.map((one) => `${one.name} ${show(this.value(one, at))}`).join("  ") || this.ids[at];
+    return told.map((one) => `${one.name} ${this.text(one, at)}`).join("  ") || this.ids[at];
   }
 
   /** A number to sort each place by; NaN goes last, whichever way. */
@@ -104,7 +109,18 @@ function rankValues(one) {
   order.sort(([a], [b]) => (typeof a === "number" && typeof b === "number" ? a - b : compare(show(a), show(b))));
   const ranks = [];
   order.forEach(([, at], rank) => (ranks[at] = rank));
-  return { ...one, ranks };
+  const longest = one.values.reduce((most, _, at) => Math.max(most, measure(spell(one, at))), 0);
+  return { ...one, ranks, longest };
+}
+
+/** The server spells values that a browser would spell otherwise, and cuts those that are too long, so that they differ. */
+function spell(parameter, index) {
+  return parameter.texts[index] ?? show(parameter.values[index]);
+}
+
+/** Roughly how many letters wide a text is: those of Chinese take two. */
+function measure(text) {
+  return text.length + (text.match(/[^\x00-\u02ff…]/g)?.length ?? 0);
 }
 
 function rankTexts(texts) {

@@ -145,8 +145,9 @@ function makeColumns(rows, metrics, one, everything) {
   for (const each of rows.parameters) {
     if (!each.varies && !everything) continue;
     const right = each.values.every((value) => typeof value === "number");
-    const width = Math.max(72, longest([each.name, ...each.values.slice(0, 500).map(show)], 260));
-    found.push({ key: `p:${each.name}`, title: each.name, sortable: true, right, width, cell: (at) => show(rows.value(each, at)) });
+    // A value that is cut here could look like another one: the column is as wide as its longest.
+    const width = Math.max(72, longest([each.name], 260), 44 + 7.4 * each.longest);
+    found.push({ key: `p:${each.name}`, title: each.name, sortable: true, right, width, cell: (at) => html`<span title=${show(rows.value(each, at))}>${rows.text(each, at)}</span>` });
   }
   for (const name of everything ? metrics : metrics.slice(0, METRICS)) {
     const largest = name === one.metric ? one.maximize : false;

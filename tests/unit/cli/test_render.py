@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from monkey.cli.terminal.text import (
     Terminal,
-    cut_text,
     detect_terminal,
     draw_bar,
     dump_json,
@@ -21,8 +20,8 @@ from monkey.cli.terminal.text import (
     format_plural,
     lay_out_table,
     make_printable,
-    measure_width,
 )
+from monkey.plan.text.short_texts import cut_text, measure_width
 
 HOSTILE = {
     "\x1b[31mred\x1b[0m": "red",

@@ -47,7 +47,9 @@ def test_words_are_bars_and_many_draws_are_ranks() -> None:
 def test_values_that_look_alike_stay_apart() -> None:
     names = ["a" * 40 + "1", "a" * 40 + "2", "é中@"]
     labels, _ = check_chart(draw_chart(made(grid(name=names), accs(1.0, 2.0, 3.0))))
-    assert labels == [f"{'a' * 18}.. (1)", f"{'a' * 18}.. (2)", "é中_"]
+    assert labels == [f"{'a' * 9}..{'a' * 7}1", f"{'a' * 9}..{'a' * 7}2", "é中_"]
+    signs, _ = check_chart(draw_chart(made(grid(name=["a@", "a#"]), accs(1.0, 2.0))))
+    assert signs == ["a_ (1)", "a_ (2)"]
 
 
 def test_what_is_no_result_is_not_drawn() -> None:

@@ -23,7 +23,7 @@ def test_a_page_gets_all_rows_once_and_then_those_that_changed(tmp_path: Path) -
             first = await page.get("sweep/small")
             assert first["counts"] == {"queued": 3} and first["table"]["ids"] == "".join(page.jobs)
             assert first["table"]["parameters"] == [
-                {"name": "lr", "varies": True, "values": [1, 2, 3], "index": [0, 1, 2]}
+                {"name": "lr", "varies": True, "values": [1, 2, 3], "texts": {}, "index": [0, 1, 2]}
             ]
             assert (await page.get(f"sweep/small?since={first['version']}"))["places"] == []
             await page.pen.begin(page.jobs[1])

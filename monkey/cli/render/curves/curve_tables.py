@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from monkey.apply.world.lookup import ChosenJob
 from monkey.cli.render.parameter_text import find_job_parameters, format_parameters
 from monkey.cli.terminal.sparkline import draw_sparkline, select_shown_values
-from monkey.cli.terminal.text import Terminal, dump_json, lay_out_table, measure_width
+from monkey.cli.terminal.text import Terminal, dump_json, lay_out_table
+from monkey.plan.text.short_texts import measure_width
 from monkey.results.curves.curve import Curve
 from monkey.results.export import escape_formula
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import Any
 
-from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, lay_out_table, measure_width
+from monkey.cli.terminal.text import Terminal, flatten_text, lay_out_table
 from monkey.errors import MonkeyError
 from monkey.metrics.summary import is_finite
 from monkey.origin import hint_install
+from monkey.plan.text.short_texts import cut_text, measure_width
 from monkey.results.plots.line_plot import LinePlot
 from monkey.results.plots.parallel_plot import ParallelPlot, tabulate_heat
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from monkey.cli.terminal.text import Terminal, cut_text, flatten_text, format_plural, make_printable
+from monkey.cli.terminal.text import Terminal, flatten_text, format_plural, make_printable
 from monkey.plan.sizes import format_size
+from monkey.plan.text.short_texts import cut_text
 from monkey.results.differences.code_difference import CodeDifference, ComparedFile, FileChange
 from monkey.transfer.code.code_manifest import PathKind
 

@@ -23,10 +23,11 @@ from monkey.cli.render.list_tables import format_jobs, format_sweeps
 from monkey.cli.render.plan_lines import format_plan
 from monkey.cli.render.progress_lines import draw_progress, format_progress
 from monkey.cli.render.status_lines import format_status, serialize_status
-from monkey.cli.terminal.text import Terminal, measure_width
+from monkey.cli.terminal.text import Terminal
 from monkey.cli.watching import find_best
 from monkey.plan.change import Plan
 from monkey.plan.digest import compute_plan_digest
+from monkey.plan.text.short_texts import measure_width
 from monkey.protocol.entries import ClaimEnd
 from monkey.protocol.status.store_snapshot import StoreSnapshot
 from monkey.results.curves.curve import Curve

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from monkey.cli.render.curves.curve_tables import add_sparklines
 from monkey.cli.terminal.sparkline import draw_sparkline
-from monkey.cli.terminal.text import Terminal, detect_terminal, measure_width
+from monkey.cli.terminal.text import Terminal, detect_terminal
+from monkey.plan.text.short_texts import measure_width
 
 UTF8, PLAIN = Terminal(80), Terminal(80, ascii=True)
 

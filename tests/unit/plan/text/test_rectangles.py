@@ -74,10 +74,10 @@ def test_a_random_search_is_summed_up() -> None:
         for opt in ("adam", "sgd")
         for seed in (0, 1)
     ]
-    assert told(jobs) == ["opt{adam,sgd} × lr{0.0023 … 0.0996, 20 values} × 2 seeds = 80 jobs"]
+    assert told(jobs) == ["opt{adam,sgd} × lr{~0.0023 … ~0.0996, 20 values} × 2 seeds = 80 jobs"]
     for job in jobs:
         job["wd"] = job["lr"] * 2
-    assert told(jobs) == ["opt{adam,sgd} × lr 0.0023 … 0.0996, wd 0.00461 … 0.199 (20 draws) × 2 seeds = 80 jobs"]
+    assert told(jobs) == ["opt{adam,sgd} × lr ~0.0023 … ~0.0996, wd ~0.00461 … ~0.199 (20 draws) × 2 seeds = 80 jobs"]
 
 
 def test_a_patchwork_shows_its_largest_pieces_and_sums_up_the_rest() -> None:
@@ -110,7 +110,10 @@ def test_nothing_is_no_line() -> None:
         ("\x1b[31m", '"\\u001b[31m"'),
         ("größe", "größe"),
         ([1, "x"], '[1,"x"]'),
-        ("x" * 100, "x" * 31 + "…"),
+        (["a\u202eb"], '["a\\u202eb"]'),
+        (2**200, str(2**200)),
+        (0.001953125, "0.001953125"),
+        ("x" * 100, "x" * 100),
     ],
 )
 def test_values_are_written_as_in_a_spec(value: object, text: str) -> None:
@@ -163,11 +166,26 @@ def test_a_few_choices_are_told_apart_and_many_are_summed_up() -> None:
         return [{"k": kind, "x": i / 7 + ord(kind), "y": i / 9 + ord(kind)} for kind in kinds for i in range(9)]
 
     assert [line.split(" × ")[0] for line in told(drawn("abcd"))] == ["k=a", "k=b", "k=c", "k=d"]
-    assert told(drawn("abcde")) == ["k a,b,c,…, x 97.0 … 102, y 97.0 … 102 (45 draws) = 45 jobs"]
+    assert told(drawn("abcde")) == ["k a,b,c,…, x 97.0 … ~102, y 97.0 … ~102 (45 draws) = 45 jobs"]
 
 
-def test_values_of_the_longest_length_are_whole() -> None:
-    assert format_value("x" * 32) == "x" * 32 and len(format_value("x" * 33)) == 32
+def test_bounds_of_a_grid_are_exact() -> None:
+    halves = [2.0**-at for at in range(12)]
+    assert told(grid(x=halves)) == [f"x{{{min(halves)!r} … 1.0, 12 values}} = 12 jobs"]
+
+
+MODELS = [f"mistralai/Mistral-7B-Instruct-v0.{at}" for at in (2, 3)]
+
+
+def test_values_that_differ_at_their_ends_are_told_apart_in_a_plan() -> None:
+    assert told(grid(model=MODELS)) == [
+        "model{mistralai/Mistra…B-Instruct-v0.2,mistralai/Mistra…B-Instruct-v0.3} = 2 jobs"
+    ]
+    old, new = (table(grid(model=[model], n=[1, 2])) for model in MODELS)
+    after, before = describe_jobs(new, range(2), before=old), describe_jobs(old, range(2), before=new)
+    assert after == ["model=mistralai/Mistra…B-Instruct-v0.3 × n{1,2} = 2 jobs"]
+    assert before == ["model=mistralai/Mistra…B-Instruct-v0.2 × n{1,2} = 2 jobs"]
+    assert told(grid(model=["x" * 100, "y"]))[0] == f"model{{{'x' * 31}…,y}} = 2 jobs"
 
 
 def expand_points(rectangles: JobRectangles) -> list[tuple[int, ...]]:

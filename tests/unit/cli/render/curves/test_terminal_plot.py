@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from monkey.cli.render.curves.terminal_plot import draw_heat, draw_lines
-from monkey.cli.terminal.text import Terminal, measure_width
+from monkey.cli.terminal.text import Terminal
+from monkey.plan.text.short_texts import measure_width
 from monkey.results.plots.line_plot import LinePlot, PlotLine
 from monkey.results.plots.parallel_plot import make_parallel_plot
 from tests.unit.plan.making import grid
