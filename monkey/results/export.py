@@ -64,10 +64,12 @@ def format_results_csv(results: Results) -> Iterator[str]:
     - the usage (cpus, memory_bytes, gpu_percent, gpu_memory_bytes) that any job has;
     - reason; host and signature of a failure, where any job has them.
 
-    A metric with the name of another column is prefixed "metric.". A parameter that a job lacks is empty.
+    Names are those of `monkey.spec.job.column_names`. A parameter that a job lacks is empty.
     """
     metrics, usages, ours = results.metrics, results.usages, list_own_columns(results)
-    head = ["job", "state", *results.parameters, *name_metric_columns(results)]
+    named = results.columns
+    head = ["job", "state", *map(named.parameters.__getitem__, results.parameters)]
+    head += map(named.metrics.__getitem__, metrics)
     head += ["counts", "diverged", "seconds", "attempt", *usages, *ours]
     # Columns are made of all rows of a piece at once, and a parameter's text once for each of its values.
     cells = [_make_parameter_texts(results.table.columns[name]) for name in results.parameters]
@@ -102,16 +104,12 @@ def list_own_columns(results: Results) -> list[str]:
     return ["reason", *(["host"] if results.hosts else []), *(["signature"] if failed else [])]
 
 
-def name_metric_columns(results: Results) -> list[str]:
-    """Return the names of exported columns of metrics: with a prefix where another column has the name."""
-    fixed = ("job", "state", "counts", "diverged", "seconds", "attempt", "reason", "host", "signature")
-    taken = {*fixed, *results.parameters, *results.usages}
-    return [f"metric.{name}" if name in taken else name for name in results.metrics]
-
-
-def format_groups_csv(groups: Sequence[ResultGroup], names: Sequence[str], metrics: Sequence[str]) -> Iterator[str]:
+def format_groups_csv(groups: Sequence[ResultGroup], names: Sequence[str], results: Results) -> Iterator[str]:
     """Yield groups as CSV: the parameters `names`, the number of jobs, and the SPREAD of each metric."""
-    head = [*names, "jobs", *(f"{metric}.{part}" for metric in metrics for part in SPREAD)]
+    metrics, parts = results.metrics, [f".{part}" for part in SPREAD]
+    columns = results.name_columns(["jobs"], ["", *parts])
+    head = [*map(columns.parameters.__getitem__, names), "jobs"]
+    head += [columns.metrics[metric] + part for metric in metrics for part in parts]
     rows = (
         [
             *(_parameter(made.parameters[name]) if name in made.parameters else "" for name in names),

@@ -10,7 +10,7 @@ from math import frexp, ldexp, sqrt
 from statistics import fmean
 from typing import Any
 
-from monkey.results.result_rows import MetricColumn, Results, check_known_name, rank_places
+from monkey.results.result_rows import MetricColumn, Results, find_named, rank_places
 from monkey.results.t_interval import compute_half_width
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.job.job_table import ABSENT, ParameterColumn, ParameterValue
@@ -47,14 +47,17 @@ class ResultGroup:
     mixed: Sequence[str]
 
 
+def find_parameters(names: Sequence[str], results: Results, option: str) -> list[str]:
+    """Return the parameters that an option names, bare or by their columns. Raises MonkeyError for an unknown one."""
+    columns = results.columns.parameters
+    return [find_named(name, results.parameters, columns, "parameter", option) for name in names]
+
+
 def group_results(results: Results, names: Sequence[str]) -> list[ResultGroup]:
     """Return the groups of rows that agree on the named parameters, best mean of the sweep's metric first.
 
-    Raises MonkeyError for a name that is no parameter of the sweep. A job that lacks a parameter agrees with those
-    that lack it, too. Groups without a mean of that metric come last.
+    A job that lacks a parameter agrees with those that lack it, too. Groups without a mean of that metric come last.
     """
-    for name in names:
-        check_known_name(name, results.parameters, "--group-by", "parameters")
     members: dict[tuple[int, ...], list[int]] = {}
     columns = [_number_values(results.table.columns[name]) for name in names]
     keys = list(zip(*columns, strict=True)) or [()] * len(results.table)

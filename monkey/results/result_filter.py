@@ -9,29 +9,42 @@ from typing import Any
 
 from monkey.errors import MonkeyError
 from monkey.protocol.record.facts import FACT_NAMES
-from monkey.results.result_rows import Results
+from monkey.results.result_rows import ResultRow, Results
+from monkey.spec.job.column_names import OWN_COLUMNS, list_spellings
 from monkey.spec.parameters.conditions import ConditionError, parse_condition
 
 #: What conditions on facts begin with.
 _FACTS = "facts."
 #: A signature without quotes, which would read as a number that is none; texts in quotes are left as they are.
-_SIGNATURE = re.compile(r"""'[^']*'|"[^"]*"|(?P<before>\bsignature\s*[=!]=\s*)(?P<hex>[0-9a-f]{6})\b""")
+_SIGNATURE = re.compile(r"""'[^']*'|"[^"]*"|(?P<before>(?<![\w.])signature\s*[=!]=\s*)(?P<hex>[0-9a-f]{6})\b""")
 
 
 def filter_results(results: Results, condition: str) -> Results:
     """Return the results that a `--where` holds for.
 
-    It may name parameters, metrics, `state`, `job`, `seconds`, `host`, `signature`, what jobs used (USAGES), and
+    It may name OWN_COLUMNS, columns of parameters and metrics, also with a prefix where none is needed, and
     `facts.NAME`. Raises MonkeyError for one that cannot be read, or does not fit the values.
     """
-    names = {*results.parameters, *results.metrics, *results.usages, *_list_facts(results)}
-    names |= {"state", "job", "seconds", "host", "signature"}
-    text = condition if "signature" in results.parameters else _SIGNATURE.sub(_quote, condition)
+    metrics = {name: results.columns.metrics[name] for name in results.metrics}
+    read = {said: ("metrics", name) for said, name in list_spellings(metrics, "metric").items()}
+    parameters = list_spellings(results.columns.parameters, "parameter")
+    read |= {said: ("parameters", name) for said, name in parameters.items()}
+    names = {*read, *OWN_COLUMNS, *_list_facts(results)}
     try:
-        parsed = parse_condition(text, names)
-        return results.choose([at for at in results.order if parsed.holds(results.row(at).fields)])
+        parsed = parse_condition(_SIGNATURE.sub(_quote, condition), names)
+        used = {said: read[said] for said in parsed.uses.difference(OWN_COLUMNS) if said in read}
+        return results.choose([at for at in results.order if parsed.holds(_list_fields(results.row(at), used))])
     except ConditionError as exc:
         raise MonkeyError(f"--where {condition!r}: {exc.message}", hint=exc.hint) from exc
+
+
+def _list_fields(row: ResultRow, used: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    """Return what a condition may name of a job; `used`: names to where their values are."""
+    ours = {name: getattr(row, name, None) for name in OWN_COLUMNS}
+    known = {name: value for name, value in ours.items() if value is not None and value != ""}
+    values = {"metrics": row.metrics, "parameters": row.parameters}
+    found = {said: values[of][name] for said, (of, name) in used.items() if name in values[of]}
+    return {**row.facts, **known, **row.usage, **found}
 
 
 def needs_facts(condition: str | None) -> bool:

@@ -15,12 +15,10 @@ from monkey.errors import MonkeyError
 from monkey.metrics.summary import find_job_value, has_diverged, is_finite
 from monkey.plan.text.describe import is_replicate
 from monkey.results.failure_kinds import sign_failure
+from monkey.spec.job.column_names import USAGES, ColumnNames, list_spellings, name_columns
 from monkey.spec.job.job_table import JobTable, ParameterValue
 from monkey.spec.job.recipe import MetricTake, SweepSettings
 from monkey.spec.yaml.mistakes import suggest_word
-
-#: What jobs used of their machines, in the order of columns.
-USAGES = ("cpus", "memory_bytes", "gpu_percent", "gpu_memory_bytes")
 
 #: A metric of all jobs: None where the job did not log it, NaN where no value of it that is finite stands for the job.
 MetricColumn = Sequence[float | None]
@@ -82,14 +80,6 @@ class ResultRow(NamedTuple):
     #: What its result came from, by `facts.NAME`; {} unless the results were given facts.
     facts: Mapping[str, Any]
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """What a condition may name; a parameter goes before a metric of its name, a metric before what we add."""
-        known = {"seconds": self.seconds, "host": self.host or None, "signature": self.signature or None}
-        known = {name: value for name, value in known.items() if value is not None}
-        ours = {"state": self.state, "job": self.job, **known, **self.facts, **self.usage}
-        return {**ours, **self.metrics, **self.parameters}
-
 
 @dataclass(frozen=True)
 class Results:
@@ -144,6 +134,15 @@ class Results:
         found = {name for name, column in shown.items() if any(column[at] is not None for at in self.order)}
         first = (self.metric,) if self.metric is not None and self.metric in found else ()
         return (*first, *sorted(found.difference(first)))
+
+    @cached_property
+    def columns(self) -> ColumnNames:
+        """The columns of all parameters and metrics in files and conditions, hidden or not."""
+        return self.name_columns()
+
+    def name_columns(self, ours: Collection[str] = (), parts: Sequence[str] = ("",)) -> ColumnNames:
+        """Return the columns in a table, as `monkey.spec.job.column_names` has them."""
+        return name_columns(self.table.columns, self.values, ours, parts)
 
     @cached_property
     def usages(self) -> tuple[str, ...]:
@@ -280,6 +279,16 @@ def explain_unmeasured(results: Results) -> str:
         return ""
     logged = f"; logged were: {', '.join(results.metrics)}" if results.metrics else ", or any other"
     return f"no job logged the metric {results.metric!r}{logged}"
+
+
+def find_named(name: str, names: Collection[str], columns: Mapping[str, str], kind: str, option: str) -> str:
+    """Return which of these parameters or metrics (`kind`) an option names, bare or by its column.
+
+    Raises MonkeyError where it is none.
+    """
+    found = list_spellings(columns, kind).get(name, name)
+    check_known_name(found, names, option, kind)
+    return found
 
 
 def check_known_name(name: str, names: Collection[str], option: str, what: str) -> None:

@@ -11,6 +11,7 @@ from monkey.plan.explain import format_seconds
 from monkey.plan.text.describe import format_value
 from monkey.results.groups import MetricSpread, ResultGroup
 from monkey.results.result_rows import Results
+from monkey.spec.job.column_names import ColumnNames
 from monkey.spec.job.job_table import ABSENT, ParameterColumn
 
 #: Metrics shown unless all are asked for; the one that ranks is the first.
@@ -61,11 +62,18 @@ def tabulate_results(results: Results, *, everything: bool = False, top: int | N
     places, usages = results.order[:top], results.usages if everything else ()
     parameters = tuple(name for name in results.parameters if everything or name in results.varying)
     metrics = results.metrics if everything else results.metrics[:_METRICS]
+    named = name_shown_columns(results)
     jobs = [results.seen[at] for at in places]
     times = ["" if job.seconds is None else _time(job.seconds) for job in jobs]
     columns = [
-        *(_tabulate_parameter(results, name, places, _PARAMETER_LEAVES + i) for i, name in enumerate(parameters)),
-        *(_tabulate_metric(results, name, places, _METRIC_LEAVES + i if i else 0) for i, name in enumerate(metrics)),
+        *(
+            _tabulate_parameter(results, name, named, places, _PARAMETER_LEAVES + i)
+            for i, name in enumerate(parameters)
+        ),
+        *(
+            _tabulate_metric(results, name, named, places, _METRIC_LEAVES + i if i else 0)
+            for i, name in enumerate(metrics)
+        ),
         ResultColumn("state", _name_states(results, places)),
         ResultColumn("time", times, right=True, leaves=_TIME_LEAVES),
     ]
@@ -83,18 +91,28 @@ def tabulate_results(results: Results, *, everything: bool = False, top: int | N
     return ResultTable(tuple(columns), _left_out(results, parameters, metrics))
 
 
+def name_shown_columns(results: Results) -> ColumnNames:
+    """Return the columns of parameters and metrics in a table of jobs for people."""
+    return results.name_columns(["time", *_USED.values()])
+
+
+def name_group_columns(results: Results) -> ColumnNames:
+    """Return the columns of parameters and metrics in a table of groups for people."""
+    return results.name_columns(["n"])
+
+
 def tabulate_groups(
     groups: Sequence[ResultGroup], names: Sequence[str], results: Results, *, everything: bool = False
 ) -> ResultTable:
     """Return one line a group: its parameters, mean ± t interval of the metrics, how many jobs that is of."""
     metrics = results.metrics if everything else results.metrics[:_METRICS]
-    columns = []
+    named, columns = name_group_columns(results), []
     for name in names:
         cells = [format_value(made.parameters[name]) if name in made.parameters else "" for made in groups]
-        columns.append(ResultColumn(name, cells, _is_numeric(results.table.columns[name])))
+        columns.append(ResultColumn(named.parameters[name], cells, _is_numeric(results.table.columns[name])))
     for i, name in enumerate(metrics):
         spreads = [format_spread(made.metrics.get(name)) for made in groups]
-        columns.append(ResultColumn(name, spreads, True, leaves=_METRIC_LEAVES + i if i else 0))
+        columns.append(ResultColumn(named.metrics[name], spreads, True, leaves=_METRIC_LEAVES + i if i else 0))
     first = metrics[0] if metrics else ""
     columns.append(ResultColumn("n", [_n(made, first) for made in groups], True))
     return ResultTable(tuple(columns), _left_out(results, results.parameters, metrics))
@@ -124,18 +142,23 @@ def format_spread(spread: MetricSpread | None) -> str:
     return f"{round(spread.mean, places):.{after}f} ± {round(half, places):.{after}f}"
 
 
-def _tabulate_parameter(results: Results, name: str, places: Sequence[int], leaves: int) -> ResultColumn:
+def _tabulate_parameter(
+    results: Results, name: str, named: ColumnNames, places: Sequence[int], leaves: int
+) -> ResultColumn:
     column = results.table.columns[name]
     # Each value is made text once, not once a job.
     texts = ["", *map(format_value, column.values)]
-    return ResultColumn(name, [texts[column.index[at] - ABSENT] for at in places], _is_numeric(column), leaves)
+    cells = [texts[column.index[at] - ABSENT] for at in places]
+    return ResultColumn(named.parameters[name], cells, _is_numeric(column), leaves)
 
 
 def _is_numeric(column: ParameterColumn) -> bool:
     return {type(value) for value in column.values} <= {int, float}
 
 
-def _tabulate_metric(results: Results, name: str, places: Sequence[int], leaves: int) -> ResultColumn:
+def _tabulate_metric(
+    results: Results, name: str, named: ColumnNames, places: Sequence[int], leaves: int
+) -> ResultColumn:
     values = results.values[name]
     cells = []
     for at in places:
@@ -145,7 +168,7 @@ def _tabulate_metric(results: Results, name: str, places: Sequence[int], leaves:
         if cell and cell != "nan" and results.seen[at].metrics[name].get("nonfinite"):
             cell += " (nan)"
         cells.append(cell)
-    return ResultColumn(name, cells, True, leaves)
+    return ResultColumn(named.metrics[name], cells, True, leaves)
 
 
 def _name_states(results: Results, places: Sequence[int]) -> Sequence[str]:

@@ -11,6 +11,7 @@ from monkey.apply.watch.sweep_progress import SweepPace
 from monkey.metrics.summary import find_job_value, has_diverged
 from monkey.plan.text.describe import make_value_format
 from monkey.protocol.status.store_snapshot import JobState, SweepView
+from monkey.spec.job.column_names import name_columns
 from monkey.spec.job.job_table import JobTable, ParameterValue
 from monkey.spec.job.recipe import SweepSettings
 from monkey.web.safe_json import encode_shown_json, make_json_number
@@ -20,6 +21,8 @@ STATES = tuple(JobState)
 _CODES = {state: code for code, state in enumerate(STATES)}
 _AT_WORK = (_CODES[JobState.RUNNING], _CODES[JobState.FROZEN])
 _UNFINISHED = (*_AT_WORK, _CODES[JobState.QUEUED])
+#: Columns of ours that only the page has.
+_SHOWN = ("time", "machine")
 #: Characters of a reason in the table; a job's own page has all of it.
 _REASON = 160
 #: Whole numbers below this are exact in JavaScript; floats from this on have no exponent in Python.
@@ -122,13 +125,22 @@ class SweepTable:
         if since < self.whole_at or since > self.version or not since:
             return self._encode_all()
         rows, places = self.read_all(), self.find_changed(since)
-        told = {"version": self.version, **_serialize_rows([rows[at] for at in places]), "places": places}
+        told = {"version": self.version, **self._serialize([rows[at] for at in places]), "places": places}
         return encode_shown_json(told)
+
+    def _serialize(self, rows: Sequence[TableRow]) -> dict[str, Any]:
+        """Return rows as columns, and the titles of parameters (`p:NAME`) and metrics (`m:NAME`) that are not NAME."""
+        assert self._view is not None
+        told = _serialize_rows(rows)
+        parameters, metrics = name_columns(_list_jobs(self._view).columns, told["metrics"], _SHOWN)
+        titles = {f"p:{name}": column for name, column in parameters.items() if column != name}
+        titles |= {f"m:{name}": column for name, column in metrics.items() if column != name}
+        return {**told, "titles": titles}
 
     def _encode_all(self) -> bytes:
         assert self._view is not None
         if self._encoded[0] != self.version:
-            told = {"version": self.version, **_serialize_rows(self.read_all())}
+            told = {"version": self.version, **self._serialize(self.read_all())}
             self._encoded = self.version, encode_shown_json({**told, "table": serialize_table(_list_jobs(self._view))})
         return self._encoded[1]
 

@@ -96,3 +96,42 @@ def test_values_that_differ_never_look_the_same_on_the_page(browser: Browser, tm
         assert {"1", "1.0", '"1"', "true", '"true"', "1e-05", "0.123456789", "0.123456788"} <= set(shown)
         # The browser cuts nothing from what is there.
         assert all(cell.evaluate("(cell) => cell.scrollWidth <= cell.clientWidth") for cell in cells)
+
+
+#: Parameters and metrics that are called like columns of ours, and like each other.
+NAMES = """\
+name: small
+command: python3 train.py
+parameters: {state: {range: [0, 8]}, time: 5, seconds: 7, loss: [1]}
+metric: {name: loss}
+"""
+
+
+def test_names_of_ours_keep_their_columns(browser: Browser, tmp_path: Path) -> None:
+    with served(tmp_path, NAMES, play) as link, open_tab(browser, link) as tab:
+        tab.get_by_role("link", name="small").click()
+        tab.get_by_label("all columns").check()
+        rows = tab.locator("tbody tr[aria-rowindex]")
+        rows.nth(7).wait_for()
+        heads = [text.strip("↑↓") for text in tab.locator("thead th").all_text_contents()]
+        ours = ["state", "parameter.state", "parameter.time", "parameter.seconds", "loss", "metric.loss", "time"]
+        assert heads[:7] == ours and len({*heads}) == len(heads)
+        cells = rows.first.locator("td").all_text_contents()
+        assert cells[:6] == ["succeeded", cells[1], "5", "7", "1", "0.3"]
+        for words, count in {
+            "state=failed": 1,
+            "parameter.state=3": 1,
+            "parameter.seconds=7": 8,
+            "seconds=7": 0,
+            "loss=1": 8,
+            "metric.loss<0.5": 1,
+            "parameter.loss=1": 8,
+        }.items():
+            tab.get_by_role("searchbox").fill(words)
+            shown = f"{count} of 8 jobs" if count < 8 else "8 jobs"
+            tab.get_by_role("status").get_by_text(shown, exact=True).wait_for()
+        tab.get_by_role("searchbox").fill("")
+        tab.get_by_role("button", name="parameter.state").click()
+        tab.get_by_role("searchbox").fill("state=queued")
+        tab.get_by_role("status").get_by_text("2 of 8 jobs", exact=True).wait_for()
+        assert [cell.split()[0] for cell in rows.locator("td:nth-child(2)").all_text_contents()] == ["6", "7"]

@@ -16,7 +16,9 @@ from monkey.errors import ForgeError, MonkeyError, PlanError
 from monkey.forge.forge_location import locate_forge
 from monkey.plan.desired import DesiredSweep
 from monkey.spec.command.shell_advice import suggest_activation
+from monkey.spec.job.column_names import explain_columns
 from monkey.spec.job.job_id import assign_job_ids
+from monkey.spec.job.job_table import JobTable
 from monkey.spec.project.forge_settings import ForgeSettings
 from monkey.spec.yaml.mistakes import Mistake, find_nearest_word
 from monkey.spec.yaml.number_advice import list_number_advice
@@ -236,6 +238,7 @@ def _wanted(
             *notes,
             *list_number_advice(spec.document),
             *([advice] if advice else []),
+            *_warn_of_columns(spec, table),
             *(_OUTPUT.format(path) for path in code.left_out),
             *(_REPOSITORY.format(Path(spec.code.root, path)) for path in code.repositories),
             *_warn_of_vouched(spec.code.root, code.vouched),
@@ -243,6 +246,12 @@ def _wanted(
         ),
     )
     return LoadedSpec(desired, code, spec.text, datasets, absent)
+
+
+def _warn_of_columns(spec: Spec, table: JobTable) -> Iterator[str]:
+    metric = spec.metric.name if spec.metric else None
+    for path, told in explain_columns(table.columns, metric):
+        yield f"{spec.source}:{spec.document.place(Mistake(path, '', on_key=True)).line}: {told}"
 
 
 def _warn_of_vouched(root: str, vouched: Mapping[str, str]) -> Iterator[str]:

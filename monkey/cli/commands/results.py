@@ -28,7 +28,7 @@ from monkey.results.earlier_results import gather_earlier
 from monkey.results.export import format_groups_csv, format_json_rows, format_results_csv, serialize_row
 from monkey.results.formats.arrow_table import encode_parquet
 from monkey.results.formats.latex_table import format_latex, format_latex_groups
-from monkey.results.groups import group_results, serialize_group
+from monkey.results.groups import find_parameters, group_results, serialize_group
 from monkey.results.result_filter import add_facts, drop_unchanged, filter_results, needs_facts
 from monkey.results.result_report import ResultReport, format_report
 from monkey.results.result_rows import Results, explain_unmeasured, gather_results
@@ -189,13 +189,14 @@ def _render_jobs(results: Results, asked: _ResultsOptions) -> Iterable[str] | by
 
 def _render_groups(results: Results, asked: _ResultsOptions) -> Iterable[str]:
     results = drop_unchanged(results) if asked.only_changed else results
-    groups = group_results(results, asked.group_by)
+    names = find_parameters(asked.group_by, results, "--group-by")
+    groups = group_results(results, names)
     if asked.format == "json":
         return format_json_rows(map(serialize_group, groups[: asked.top]), dump_json)
     if asked.format == "csv":
-        return format_groups_csv(groups[: asked.top], asked.group_by, results.metrics)
+        return format_groups_csv(groups[: asked.top], names, results)
     everything, top = asked.everything, asked.top
     if asked.format == "latex":
-        return join_lines(format_latex_groups(groups, asked.group_by, results, everything=everything, top=top))
+        return join_lines(format_latex_groups(groups, names, results, everything=everything, top=top))
     to = detect_terminal()
-    return join_lines(format_groups(groups, asked.group_by, results, to, everything=everything, top=top))
+    return join_lines(format_groups(groups, names, results, to, everything=everything, top=top))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from monkey.errors import MonkeyError
 from monkey.origin import hint_install
-from monkey.results.export import list_own_columns, name_metric_columns
+from monkey.results.export import list_own_columns
 from monkey.results.result_rows import MetricColumn, Results
 from monkey.spec.job.job_table import ABSENT, ParameterColumn, ParameterValue
 
@@ -32,9 +32,9 @@ def make_arrow_table(results: Results) -> pyarrow.Table:
     columns: dict[str, Any] = {"job": pa.array([results.table.ids[at] for at in order], pa.string())}
     columns["state"] = _encode_words([results.states[at] for at in order])
     for name in results.parameters:
-        columns[name] = _make_parameter(results.table.columns[name], order)
-    for shown, name in zip(name_metric_columns(results), results.metrics, strict=True):
-        columns[_find_free(shown, columns)] = _make_metric(results.values[name], order)
+        columns[results.columns.parameters[name]] = _make_parameter(results.table.columns[name], order)
+    for name in results.metrics:
+        columns[results.columns.metrics[name]] = _make_metric(results.values[name], order)
     columns["counts"] = pa.array([results.counts[at] for at in order], pa.bool_())
     columns["diverged"] = pa.array([results.diverged[at] for at in order], pa.bool_())
     columns["seconds"] = pa.array([job.seconds for job in seen], pa.float64())
@@ -114,10 +114,3 @@ def _spell(value: ParameterValue) -> str | None:
 def _make_encodable(text: Any) -> str | None:
     # A lone half of a surrogate pair is text in JSON and YAML, but in no encoding.
     return None if text is None else str(text).encode("utf-8", "replace").decode()
-
-
-def _find_free(name: str, taken: Mapping[str, Any]) -> str:
-    """Return a name of a metric's column that no other has: of a group `metric`, a parameter may be called so."""
-    while name in taken:
-        name = f"metric.{name}"
-    return name

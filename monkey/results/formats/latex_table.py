@@ -7,7 +7,14 @@ from collections.abc import Collection, Iterable, Sequence
 
 from monkey.results.groups import ResultGroup
 from monkey.results.result_rows import Results
-from monkey.results.result_table import INTERVAL, ResultTable, tabulate_groups, tabulate_results
+from monkey.results.result_table import (
+    INTERVAL,
+    ResultTable,
+    name_group_columns,
+    name_shown_columns,
+    tabulate_groups,
+    tabulate_results,
+)
 
 #: What is not itself in LaTeX's text, or begins something there. Brackets and stars after a line's end are arguments.
 _ESCAPES = {
@@ -42,7 +49,7 @@ def format_latex(results: Results, *, everything: bool = False, top: int | None 
     made = tabulate_results(results, everything=everything, top=top)
     best = results.best
     bold = {row for row, at in enumerate(results.order[:top]) if best and results.table.ids[at] == best.job}
-    return _lay_out(made, bold, results.metric)
+    return _lay_out(made, bold, name_shown_columns(results).metrics.get(results.metric or ""))
 
 
 def format_latex_groups(
@@ -57,7 +64,8 @@ def format_latex_groups(
     made = tabulate_groups(groups[:top], names, results, everything=everything)
     means = [_find_mean(group, results.metric) for group in groups[:top]]
     bold = {row for row, mean in enumerate(means) if mean is not None and mean == means[0]}
-    return [*_lay_out(made, bold, results.metric), f"% {INTERVAL}"]
+    metric = name_group_columns(results).metrics.get(results.metric or "")
+    return [*_lay_out(made, bold, metric), f"% {INTERVAL}"]
 
 
 def _find_mean(group: ResultGroup, metric: str | None) -> float | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from monkey.errors import MonkeyError
 from monkey.results.curves.curve import POINTS, Curve, reduce_curve
 from monkey.results.plots.plot_axis import PlotAxis, make_axis, select_jobs
-from monkey.results.result_rows import Results, check_known_name
+from monkey.results.result_rows import Results
 
 #: Ratio of the greatest to the least value from which on a positive parameter has a logarithmic axis.
 _LOG_RATIO = 10.0
@@ -50,10 +50,8 @@ def make_scatter_plot(results: Results, metric: str, parameter: str | None) -> L
 
     Raises MonkeyError where there is nothing to draw.
     """
-    places, values = select_jobs(results, metric)
+    metric, places, values = select_jobs(results, metric)
     axis = make_axis(results, parameter or _find_parameter(results), places)
-    if parameter is not None:
-        check_known_name(parameter, results.parameters, "--parameter", "parameter")
     known = [(x, y) for x, y in zip(axis.places, values, strict=True) if x is not None]
     x, y = [x for x, _ in known], [y for _, y in known]
     log = not axis.ticks and min(x, default=0) > 0 and max(x) / min(x) >= _LOG_RATIO

@@ -43,8 +43,9 @@ class HeatRow:
 
 def make_parallel_plot(results: Results, metric: str) -> ParallelPlot:
     """Return the plot of all jobs that count. Raises MonkeyError where there is nothing to draw."""
-    places, values = select_jobs(results, metric)
-    ranks = metric == results.metric
+    ranking = results.columns.metrics.get(results.metric or "")
+    metric, places, values = select_jobs(results, metric)
+    ranks = metric == ranking
     order = sorted(range(len(values)), key=values.__getitem__, reverse=ranks and results.maximize)
     places, values = [places[at] for at in order], [values[at] for at in order]
     axes = [make_axis(results, name, places) for name in results.parameters if name in results.varying]

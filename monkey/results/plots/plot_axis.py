@@ -9,7 +9,7 @@ from typing import Any
 from monkey.errors import MonkeyError
 from monkey.metrics.influx.influx_points import convert_to_float
 from monkey.plan.text.describe import make_value_format
-from monkey.results.result_rows import Results, check_known_name
+from monkey.results.result_rows import Results, find_named
 from monkey.spec.job.job_table import ABSENT
 
 
@@ -30,24 +30,25 @@ class PlotAxis:
 
 def make_axis(results: Results, name: str, places: Sequence[int]) -> PlotAxis:
     """Return the axis of a parameter for the jobs at these places. Raises MonkeyError for an unknown one."""
-    check_known_name(name, results.parameters, "--parameter", "parameter")
+    columns = results.columns.parameters
+    name = find_named(name, results.parameters, columns, "parameter", "--parameter")
     column = results.table.columns[name]
     index = [column.index[at] for at in places]
     if PlotAxis.is_numeric(column.values):
-        return PlotAxis(name, [None if at == ABSENT else float(column.values[at]) for at in index], {})  # type: ignore[arg-type]  # numbers
+        return PlotAxis(columns[name], [None if at == ABSENT else float(column.values[at]) for at in index], {})  # type: ignore[arg-type]  # numbers
     text = make_value_format(column.values)
     used = sorted({*index} - {ABSENT})
     ticks = {float(x): text(column.values[at]) for x, at in enumerate(used)}
     order = {at: float(x) for x, at in enumerate(used)}
-    return PlotAxis(name, [order.get(at) for at in index], ticks)
+    return PlotAxis(columns[name], [order.get(at) for at in index], ticks)
 
 
-def select_jobs(results: Results, metric: str) -> tuple[list[int], list[float]]:
-    """Return the places of jobs that count and have a value of the metric, and these values.
+def select_jobs(results: Results, metric: str) -> tuple[str, list[int], list[float]]:
+    """Return the metric's column, the places of jobs that count and have a value of it, and these values.
 
     Raises MonkeyError where there is none.
     """
-    check_known_name(metric, results.metrics, "--metric", "metric")
+    metric = find_named(metric, results.metrics, results.columns.metrics, "metric", "--metric")
     column = results.values[metric]
     found: dict[int, float] = {}
     for at in results.order:
@@ -57,4 +58,4 @@ def select_jobs(results: Results, metric: str) -> tuple[list[int], list[float]]:
     if not found:
         hint = "jobs count once they have succeeded; `--kind curves` draws running ones"
         raise MonkeyError(f"no job that counts has a value of {metric!r} yet", hint=hint)
-    return list(found), list(found.values())
+    return results.columns.metrics[metric], list(found), list(found.values())

@@ -13,11 +13,13 @@ export class Rows {
     this.columns = {};
     this.metrics = new Map();
     this.places = new Map();
+    this.titles = {};
   }
 
   /** Take in an answer: all rows, or those that changed. Returns whether anything did. */
   take(answer) {
     this.version = answer.version;
+    Object.assign(this.titles, answer.titles);
     if (answer.table) {
       const text = answer.table.ids;
       this.count = text.length / 16;
@@ -54,6 +56,11 @@ export class Rows {
     const ended = this.columns.seconds[at];
     if (ended !== null || !this.columns.started[at]) return ended;
     return ["running", "frozen"].includes(this.state(at)) ? Math.max(0, Date.now() / 1000 - this.columns.started[at]) : null;
+  }
+
+  /** What heads the column of a parameter (`p:NAME`) or a metric (`m:NAME`): ours keep their names. */
+  title(key) {
+    return this.titles[key] ?? key.slice(2);
   }
 
   parameter(name) {
@@ -159,12 +166,18 @@ function makeTest(rows, word) {
 }
 
 function makeReader(rows, name) {
-  const parameter = rows.parameter(name);
-  if (parameter) return (at) => rows.value(parameter, at);
-  const metric = rows.metrics.get(name);
-  if (metric) return (at) => rows.metrics.get(name)[at];
   if (name === "state") return (at) => rows.state(at);
-  if (name === "seconds") return (at) => rows.seconds(at);
+  if (name === "seconds" || name === "time") return (at) => rows.seconds(at);
   if (name === "job") return (at) => rows.ids[at];
-  return ["attempt", "machine", "reason"].includes(name) ? (at) => rows.columns[name][at] : null;
+  if (["attempt", "machine", "reason"].includes(name)) return (at) => rows.columns[name][at];
+  const parameter = rows.parameters.find((one) => rows.title(`p:${one.name}`) === name) ?? rows.parameter(bare(name, "parameter."));
+  if (parameter) return (at) => rows.value(parameter, at);
+  const metrics = [...rows.metrics.keys()];
+  const metric = metrics.find((one) => rows.title(`m:${one}`) === name) ?? metrics.find((one) => one === bare(name, "metric."));
+  return metric === undefined ? null : (at) => rows.metrics.get(metric)[at];
+}
+
+/** A name without the prefix that tells parameters, metrics and our own columns apart. */
+function bare(name, prefix) {
+  return name.startsWith(prefix) ? name.slice(prefix.length) : name;
 }

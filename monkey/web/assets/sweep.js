@@ -145,13 +145,15 @@ function makeColumns(rows, metrics, one, everything) {
   for (const each of rows.parameters) {
     if (!each.varies && !everything) continue;
     const right = each.values.every((value) => typeof value === "number");
+    const title = rows.title(`p:${each.name}`);
     // A value that is cut here could look like another one: the column is as wide as its longest.
-    const width = Math.max(72, longest([each.name], 260), 44 + 7.4 * each.longest);
-    found.push({ key: `p:${each.name}`, title: each.name, sortable: true, right, width, cell: (at) => html`<span title=${show(rows.value(each, at))}>${rows.text(each, at)}</span>` });
+    const width = Math.max(72, longest([title], 260), 44 + 7.4 * each.longest);
+    found.push({ key: `p:${each.name}`, title, sortable: true, right, width, cell: (at) => html`<span title=${show(rows.value(each, at))}>${rows.text(each, at)}</span>` });
   }
   for (const name of everything ? metrics : metrics.slice(0, METRICS)) {
     const largest = name === one.metric ? one.maximize : false;
-    found.push({ key: `m:${name}`, title: name, sortable: true, right: true, largest, width: Math.max(92, longest([name], 220)), cell: (at) => number(rows.metrics.get(name)?.[at]) });
+    const title = rows.title(`m:${name}`);
+    found.push({ key: `m:${name}`, title, sortable: true, right: true, largest, width: Math.max(92, longest([title], 220)), cell: (at) => number(rows.metrics.get(name)?.[at]) });
   }
   found.push({ key: "time", title: "time", sortable: true, right: true, largest: true, width: 84, cell: (at) => duration(rows.seconds(at)) });
   if (everything || columns.attempt.some((n) => n > 1)) found.push({ key: "attempt", title: "attempt", sortable: true, right: true, largest: true, width: 82, cell: (at) => columns.attempt[at] || "" });

@@ -99,7 +99,7 @@ def test_csv_of_text_that_no_encoding_has() -> None:
 
 def test_csv_of_groups() -> None:
     results = made(JOBS, accs(1, 3, 5, None))
-    rows = read(format_groups_csv(group_results(results, ["lr"]), ["lr"], results.metrics))
+    rows = read(format_groups_csv(group_results(results, ["lr"]), ["lr"], results))
     one = {"lr": "0.1", "jobs": "2"}
     assert rows == [
         {

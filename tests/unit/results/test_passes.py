@@ -34,7 +34,7 @@ def _groups_table(results: Results) -> object:
 
 
 def _groups_csv(results: Results) -> object:
-    return list(format_groups_csv(group_results(results, NAMES), NAMES, results.metrics))
+    return list(format_groups_csv(group_results(results, NAMES), NAMES, results))
 
 
 FORMS: dict[str, Callable[[Results], object]] = {

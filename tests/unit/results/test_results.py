@@ -11,7 +11,7 @@ from monkey.cli.render.results_table import format_groups
 from monkey.cli.terminal.text import Terminal
 from monkey.errors import MonkeyError
 from monkey.results.export import serialize_row
-from monkey.results.groups import group_results, serialize_group, summarize_values
+from monkey.results.groups import find_parameters, group_results, serialize_group, summarize_values
 from monkey.results.result_filter import filter_results
 from monkey.results.result_rows import explain_unmeasured
 from monkey.results.t_interval import find_t_quantile
@@ -79,7 +79,7 @@ def test_groups_by_several_and_by_absent_parameters() -> None:
 
 def test_an_unknown_group_names_the_nearest() -> None:
     with pytest.raises(MonkeyError) as raised:
-        group_results(made(JOBS, accs(1, 2, 3, 4)), ["lrr"])
+        find_parameters(["lrr"], made(JOBS, accs(1, 2, 3, 4)), "--group-by")
     assert "'lrr'" in raised.value.message and "'lr'" in (raised.value.hint or "")
 
 

@@ -69,3 +69,19 @@ def test_machines_are_told_where_the_forge_is(tmp_path: Path) -> None:
         [found] = caught.value.problems
         assert (found.file, found.line, found.column) == ("monkey.yaml", 2, column)
         assert "its remote is at git.lab, which may be any" in found.message and "forge: {type:" in (found.hint or "")
+
+
+def test_a_name_of_our_own_columns_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "monkey.yaml").write_text("project: test\n")
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "sweep.yaml").write_text(
+        "command: python3 train.py\nmetric:\n  name: lr\n"
+        "parameters:\n  lr: 1\n  n: 2\n  seconds:\n    values: [5, 30]\n"
+    )
+    (tmp_path / "train.py").write_text("print(1)\n")
+    project = load_project(tmp_path)
+    [spec] = desire_specs(project, read_specs(project, list_spec_files(project)))
+    assert spec.desired.warnings == (
+        "specs/sweep.yaml:7: parameter `seconds` is column `parameter.seconds` in results",
+        "specs/sweep.yaml:3: metric `lr` is column `metric.lr` in results",
+    )
