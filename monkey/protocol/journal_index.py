@@ -88,7 +88,6 @@ class JournalIndex:
         self.nonfinite.update(
             block.jobs[row]
             for row, extra in block.extra.items()
-            if row >= start
             for summary in extra.get("metrics", {}).values()
             if summary.get("nonfinite")
         )

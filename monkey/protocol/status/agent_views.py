@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from monkey.protocol.entry_log import LogTally
@@ -88,9 +89,9 @@ class SweepView:
         """How many jobs are in each state."""
         return Counter(self.states)
 
-    @property
+    @cached_property
     def states(self) -> list[JobState]:
-        """The state of each of `ids`."""
+        """The state of each of `ids`, as it was at the first look."""
         # There may be a million, of which most have succeeded: no function is called for these.
         succeeded, done = self._index.succeeded, JobState.SUCCEEDED
         sources = zip(self.ids, self._sources, strict=True)
@@ -101,8 +102,7 @@ class SweepView:
         """The machine of the newest attempt of each of `ids`; "" where that is not known."""
         at_work = {**self._left, **self._running}
         known = zip(self._sources, self._index.list_agents(self._sources), strict=True)
-        agents = [at_work[job].agent if job in at_work else agent for job, agent in known]
-        return list(map(extract_host, agents))
+        return [extract_host(at_work[job].agent if job in at_work else agent) for job, agent in known]
 
     @property
     def _sources(self) -> Collection[str]:

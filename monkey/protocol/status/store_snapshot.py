@@ -83,10 +83,10 @@ class _PoliteIndex(JournalIndex):
     def __init__(self, store: Store, keys: Keys) -> None:
         super().__init__(store, keys)
         #: Jobs of which records came since this was cleared.
-        self.recorded: set[str] = set()
+        self.recorded: list[str] = []
 
     def add(self, block: JournalBlock, start: int = 0) -> None:
-        self.recorded.update(block.jobs[start:])
+        self.recorded.extend(block.jobs[start:])
         super().add(block, start)
 
     async def _read(self, item: ListedObject) -> None:
@@ -149,7 +149,7 @@ class SnapshotReader:
         problems += _bound(sorted(self._torn))
         problems += [f"agent {agent.id}: {agent.alert}" for agent in agents if agent.alive and agent.alert]
         problems += [f"agent {agent.id}: {agent.trouble}" for agent in agents if agent.alive and agent.trouble]
-        recorded, self._index.recorded = self._index.recorded, set()
+        recorded, self._index.recorded = self._index.recorded, []
         at_work = running.keys() | left.keys()
         done, tallies = self._index.succeeded, self._index.tallies
         return StoreSnapshot(views, agents, problems, done, queue, at_work, recorded, tallies)
@@ -234,8 +234,8 @@ class SnapshotReader:
         Their agents died before they could write it, or the last heartbeat was lost with its machine's power.
         """
         for view in views:
-            states = zip(view.ids, view.states, strict=True)
-            doubtful = [job for job, state in states if state in _DOUBTFUL and job not in self._repaired]
+            known = self._index.succeeded | self._repaired
+            doubtful = [job for job in view.ids if job not in known and view.where(job) in _DOUBTFUL]
             for job in doubtful[:REPAIRS]:
                 self._repaired.add(job)
                 await self._read_log(job)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, PrivateAttr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
+from pydantic_core import CoreSchema, core_schema
 
 from monkey.spec.job.counted_resources import CountedResources, nest_counts
 from monkey.spec.job.equivalences import Equivalence, parse_equivalences
@@ -156,9 +157,19 @@ def _parse_secrets(raw: Any) -> list[str]:
     return sorted(raw)
 
 
-_Duration = Annotated[float, PlainValidator(parse_duration)]
-_Size = Annotated[int, PlainValidator(parse_size)]
-_FileGlobs = Annotated[list[str], PlainValidator(_parse_files)]
+class _Read(NamedTuple):
+    """A field that a function reads: pydantic's validator builds a schema of what that returns, which takes long."""
+
+    function: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source_type: Any, handler: object) -> CoreSchema:
+        anything = core_schema.any_schema()
+        return core_schema.no_info_plain_validator_function(self.function, json_schema_input_schema=anything)
+
+
+_Duration = Annotated[float, _Read(parse_duration)]
+_Size = Annotated[int, _Read(parse_size)]
+_FileGlobs = Annotated[list[str], _Read(_parse_files)]
 _PositiveCount = Annotated[int, Field(ge=1)]
 
 
@@ -178,7 +189,7 @@ class ResourceFields(_Model):
     """What one job takes of its machine."""
 
     cpus: float = Field(1, gt=0, le=4096)
-    gpus: Annotated[float, PlainValidator(parse_gpu_count)] = 0
+    gpus: Annotated[float, _Read(parse_gpu_count)] = 0
     memory: _Size = 0
     counted: CountedResources = ()
 
@@ -193,28 +204,28 @@ class CodeFields(_Model):
 class EnvironmentFields(_Model):
     """The container image of the jobs and their Python environment, built once per content."""
 
-    image: Annotated[ImageReference | None, PlainValidator(parse_image_reference)] = None
+    image: Annotated[ImageReference | None, _Read(parse_image_reference)] = None
     python: str | None = Field(None, pattern=r"^3\.[0-9]{1,2}(\.[0-9]{1,2})?$")
     #: A file's path, or its lines.
-    requirements: Annotated[str | list[str] | None, PlainValidator(_parse_requirements)] = None
-    setup: Annotated[str | None, PlainValidator(_parse_setup)] = None
+    requirements: Annotated[str | list[str] | None, _Read(_parse_requirements)] = None
+    setup: Annotated[str | None, _Read(_parse_setup)] = None
     timeout: _Duration = BUILD_TIMEOUT_SECONDS
 
 
 class Spec(_Model):
     """One sweep, as its file says it."""
 
-    name: Annotated[str, PlainValidator(parse_sweep_name)]
-    command: Annotated[str | list[str], PlainValidator(_parse_command)]
+    name: Annotated[str, _Read(parse_sweep_name)]
+    command: Annotated[str | list[str], _Read(_parse_command)]
     method: Literal["grid", "random"] = "grid"
-    parameters: Annotated[dict[str, Parameter], PlainValidator(parse_parameters)] = Field(default_factory=dict)
+    parameters: Annotated[dict[str, Parameter], _Read(parse_parameters)] = Field(default_factory=dict)
     #: Parameters that run each point again.
-    repeat: Annotated[dict[str, Parameter], PlainValidator(parse_repeats)] = Field(default_factory=dict)
+    repeat: Annotated[dict[str, Parameter], _Read(parse_repeats)] = Field(default_factory=dict)
     zip: Annotated[list[list[str]], BeforeValidator(_groups)] = Field(default_factory=list)
     include: list[dict[str, Any]] = Field(default_factory=list)
     exclude: list[dict[str, Any]] = Field(default_factory=list)
     metric: MetricFields | None = None
-    metrics: Annotated[list[MetricSource], PlainValidator(parse_metric_sources)] = Field(default_factory=list)
+    metrics: Annotated[list[MetricSource], _Read(parse_metric_sources)] = Field(default_factory=list)
     seed: int = Field(0, ge=0, lt=1 << 63)
     run_cap: int | None = Field(None, ge=1, le=MAX_JOBS)
     max_concurrent_jobs: _PositiveCount | None = None
@@ -224,21 +235,21 @@ class Spec(_Model):
     checkpoint_every: _Duration = 600.0
     checkpoint_keep: int = Field(2, ge=1, le=1000)
     fail_fast: bool = False
-    stop_when: Annotated[list[StopRule], PlainValidator(parse_stop_rules)] = Field(default_factory=list)
+    stop_when: Annotated[list[StopRule], _Read(parse_stop_rules)] = Field(default_factory=list)
     resources: Annotated[ResourceFields, BeforeValidator(nest_counts)] = Field(default_factory=ResourceFields)
     code: CodeFields = Field(default_factory=CodeFields)
     #: Name to path, as written.
-    datasets: Annotated[dict[str, str], PlainValidator(parse_datasets)] = Field(default_factory=dict)
+    datasets: Annotated[dict[str, str], _Read(parse_datasets)] = Field(default_factory=dict)
     environment: EnvironmentFields = Field(default_factory=EnvironmentFields)
-    env: Annotated[dict[str, str], PlainValidator(_environment_variables)] = Field(default_factory=dict)
-    secrets: Annotated[list[str], PlainValidator(_parse_secrets)] = Field(default_factory=list)
+    env: Annotated[dict[str, str], _Read(_environment_variables)] = Field(default_factory=dict)
+    secrets: Annotated[list[str], _Read(_parse_secrets)] = Field(default_factory=list)
     outputs: _FileGlobs = Field(default_factory=list)
-    equivalences: Annotated[list[Equivalence], PlainValidator(parse_equivalences)] = Field(default_factory=list)
-    provider: Annotated[list[ProviderChoice], PlainValidator(parse_provider_choices)] = Field(
+    equivalences: Annotated[list[Equivalence], _Read(parse_equivalences)] = Field(default_factory=list)
+    provider: Annotated[list[ProviderChoice], _Read(parse_provider_choices)] = Field(
         default_factory=lambda: [ProviderChoice("local")]
     )
     priority: int = Field(0, ge=-1000, le=1000)
-    expires: Annotated[Expiry | None, PlainValidator(parse_expiry)] = None
+    expires: Annotated[Expiry | None, _Read(parse_expiry)] = None
 
     _document: YamlDocument = PrivateAttr()
     _requirements: str | None = PrivateAttr(None)

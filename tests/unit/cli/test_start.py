@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from monkey.spec.sweep.models import Spec
+
 SPEC = "command: python train.py --lr {lr} --seed {seed}\nparameters:\n  lr: [0.1, 0.2, 0.3]\n  seed: [1, 2]\n"
 #: `monkey`, then what its process has loaded: its modules, and the longest pattern that a module of ours keeps.
 LOADED = """if True:
@@ -58,6 +60,10 @@ def test_a_plan_loads_nothing_that_it_does_not_use(small: Path) -> None:
 
 def test_no_module_compiles_a_long_pattern_when_it_is_loaded(small: Path) -> None:
     assert load_plan(small)[1] <= 1000
+
+
+def test_pydantic_builds_no_schema_of_what_functions_read() -> None:
+    assert "StopRule" not in repr(Spec.__pydantic_core_schema__)
 
 
 def test_a_plan_in_a_repository_starts_git_four_times(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
