@@ -107,8 +107,9 @@ def group_failures(view: SweepView) -> list[FailureKind]:
     """Return the kinds of failure of a sweep, the commonest first."""
     kinds: dict[str, FailureKind] = {}
     revision = view.state.revision
+    failed = JobState.FAILED  # of an enumeration, a name is slow to find
     for job, state in zip(view.ids, view.states, strict=True):
-        if revision is not None and state is JobState.FAILED:
+        if revision is not None and state is failed:
             seen = view.view(job)
             signature = sign_failure(seen, revision.table.parameters(revision.rows[job]))
             kinds.setdefault(signature, FailureKind(signature, seen)).jobs.append(job)
