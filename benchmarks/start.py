@@ -18,6 +18,9 @@ from pathlib import Path
 from _common import MONKEY, report, run, take_turns
 from _fleet import AGENTS, Agents
 
+from monkey.signing.keys.user_key import KEY_VARIABLE
+from tests.signing import make_key, write_key
+
 ROUNDS = 15
 JOBS = 100_000
 
@@ -68,6 +71,8 @@ def main() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
+        # Whoever looks has applied the sweep: that of a stranger would be read twice.
+        os.environ[KEY_VARIABLE] = str(write_key(root / "key", make_key()))
         small = project(root, "small", SMALL)
         contestants = {
             "python -c pass": lambda: run([sys.executable, "-c", "pass"]).seconds,
