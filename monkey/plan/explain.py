@@ -131,7 +131,7 @@ def format_setting(name: str, value: Any) -> str:
         return Expiry.from_json(value).words()
     if name in ("timeout", "grace", "checkpoint_every"):
         return format_seconds(value)
-    if name in ("resources.memory", "metrics.influxdb.spool"):
+    if name in ("resources.memory", "metrics.influxdb.spool", "log_limit"):
         return format_size(value) if value else "none"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "none"

@@ -72,7 +72,10 @@ async def _read_file(live: LiveStore, job: str, k: int, at: int) -> LogPart:
             segment = await read_log_segment(store, item.key)
         except KeyMissing:  # removed since it was listed
             continue
-        start = place if segment.at is None else segment.at
+        begin = place if segment.at is None else segment.at
+        if parts and segment.at is not None and begin + len(segment.data) < start:
+            break  # words for what was left out are before the others
+        start = begin
         parts.insert(0, segment.data)
         if start <= at or sum(map(len, parts)) >= TAIL_BYTES:
             break

@@ -48,7 +48,7 @@ from monkey_agent.telemetry.abandoned_points import AbandonedPoints
 from monkey_agent.telemetry.sampler import Sampler
 from monkey_agent.telemetry.spooling import Telemetry
 from monkey_agent.unexpected_errors import UnexpectedErrors
-from monkey_agent.uploads.abandoned_attempts import SECRETS, AbandonedAttempts
+from monkey_agent.uploads.abandoned_attempts import LOG_LIMIT, SECRETS, AbandonedAttempts
 from monkey_agent.uploads.attempt_history import load_history, open_history
 
 _TICK_SECONDS = 1.0
@@ -168,7 +168,7 @@ class LocalRunner:
         snapshot = await self._preparation.fetch_code(attempt)
         globs, space = select_outputs(recipe), self.left.workspace(attempt.job)
         space.hold = self.needs.secrets(attempt)
-        log = self.open_log(prefix, space.log, space.mask)
+        log = self._open_log(attempt, space.log, space.mask)
         process = self._launcher.exited(space.name, exited)
         checkpoint = CheckpointSaver(self.checkpoints, attempt, space.checkpoint)
         space.history = load_history(attempt, space.root)
@@ -183,7 +183,7 @@ class LocalRunner:
         """Send the log of the build that failed to the store. Raises StoreError, OSError."""
         space = self.spaces.take(attempt.job, attempt.k)
         try:
-            await ship_build_log(failed, attempt, space, partial(self.open_log, self._keys.out(attempt.job, attempt.k)))
+            await ship_build_log(failed, attempt, space, partial(self._open_log, attempt))
         finally:
             self.give(space)
 
@@ -204,13 +204,14 @@ class LocalRunner:
         if prepared.inside is not None:
             argv, env = make_container_command(attempt, space, argv, {**prepared.inside, **env})
         prefix = self._keys.out(attempt.job, attempt.k)
-        log, memory = self.open_log(prefix, space.log, space.mask), attempt.settings.resources.memory
+        log, memory = self._open_log(attempt, space.log, space.mask), attempt.settings.resources.memory
         for note in checkpoint.notes:
             log.note(note)
         after = turn.after.process if isinstance(turn.after, RunningAttempt) else None
-        if attempt.settings.secrets:
-            write_atomically(Path(space.root, SECRETS), json.dumps(attempt.settings.secrets))
-            space.spoilt = True  # the file is of no other attempt
+        for name, value in ((SECRETS, attempt.settings.secrets), (LOG_LIMIT, attempt.settings.log_limit)):
+            if value:
+                write_atomically(Path(space.root, name), json.dumps(value))
+                space.spoilt = True  # the file is of no other attempt
         self.telemetry.begin(attempt, space.name, space.metrics)
         process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after, memory)
         made = prepared.code, prepared.globs, prefix, argv[0], turn.slot.gpus, prepared.facts
@@ -278,9 +279,9 @@ class LocalRunner:
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
 
-    def open_log(self, prefix: str, path: str, mask: LogMask | None) -> AttemptLog:
-        """Return the log of an attempt."""
-        return AttemptLog(self.store, f"{prefix}log/", path, mask)
+    def _open_log(self, attempt: Attempt, path: str, mask: LogMask | None) -> AttemptLog:
+        prefix = f"{self._keys.out(attempt.job, attempt.k)}log/"
+        return AttemptLog(self.store, prefix, path, mask, attempt.settings.log_limit)
 
     async def close(self) -> None:
         """See `Runner.close`."""

@@ -92,7 +92,7 @@ class RunningAttempt:
         self._readers = MetricReaders(self._space, attempt.settings.sources, self.log.note)
         self._checkpoint.measure, self._checkpoint.ship = self._metrics.sizes, self._ship
         #: What was not shipped yet of what it writes.
-        self.unshipped = UnshippedFiles(attempt.job, attempt.k, self.log.open_cursor(), self._metrics)
+        self.unshipped = UnshippedFiles(attempt.job, attempt.k, self.log.open_cursor(), self._metrics, self.log.limit)
         self.job, self.sweep, self.gpus = attempt.job, attempt.sweep, launched.gpus
         self.samples = AttemptSamples(self._space.samples, attempt.settings.resources.memory, launched.note_begun)
         self._uploads = AttemptUploads(services.store, launched, self._metrics, self.samples)

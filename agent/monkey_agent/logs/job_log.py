@@ -11,6 +11,7 @@ import stat
 from monkey.errors import CorruptObject
 from monkey.plan.text.terminal_codes import read_log_line
 from monkey.protocol.layout import spell_segment_key
+from monkey.protocol.record.left_out import LEAST_LEFT_OUT, describe_left_out
 from monkey.protocol.record.packed_segments import MAX_LOG_SEGMENT, pack_log_segment, unpack_log_segment
 from monkey.store.create import Lost, create_object
 from monkey.store.store_port import Store
@@ -64,6 +65,15 @@ class LogCursor:
         """Move behind `count` bytes, for which `given` were given."""
         self.taken, self.given = self.taken + count, self.given + given
 
+    def skip_to(self, place: int) -> int:
+        """Move to a byte of the file, and return how many are left out before it.
+
+        They count as they are in the file: to mask what is never read would take seconds.
+        """
+        count = place - self.taken
+        self.move(count, count)
+        return count
+
     def read(self, at: int, size: int) -> bytes:
         """Return bytes of the file as they are; b"" where there is none."""
         try:
@@ -79,9 +89,14 @@ class LogCursor:
 class AttemptLog:
     """The log of one attempt, and how much of it is in the store."""
 
-    def __init__(self, store: Store, prefix: str, path: str, mask: LogMask | None = None) -> None:
-        """Ship the file `path` to keys that begin with `prefix`, without what is to be masked."""
-        self._store, self._prefix, self._path, self._mask = store, prefix, path, mask
+    def __init__(self, store: Store, prefix: str, path: str, mask: LogMask | None = None, limit: int = 0) -> None:
+        """Ship the file `path` to keys that begin with `prefix`, without what is to be masked.
+
+        `limit`: bytes of the file that are shipped at most, half of them from its end; 0 for all.
+        """
+        self._store, self._prefix, self._path, self._mask, self.limit = store, prefix, path, mask, limit
+        #: Words for what was left out, until they are shipped with what follows.
+        self._words = b""
         self._segments = 0
         self._cursor = self.open_cursor()
         #: Bytes of the segment that was tried last: one that may have been written is never tried with others.
@@ -96,12 +111,19 @@ class AttemptLog:
         """Bring the log, which is over, to the store, durably. Raises StoreError; call it again then."""
         async with self._lock:
             until = self._cursor.size
-            while self._cursor.taken < until:
-                most = self._tried or min(MAX_LOG_SEGMENT, until - self._cursor.taken)
-                count, data = self._cursor.peek(most, over=True, exactly=bool(self._tried))
-                if not count:
-                    return
-                await self._segment(count, data)
+            half = self.limit // 2
+            if self.limit and self._cursor.taken <= half and until > self.limit + LEAST_LEFT_OUT:
+                await self._ship_until(half)
+                self._words = describe_left_out(self._cursor.skip_to(until - half), self.limit)
+            await self._ship_until(until)
+
+    async def _ship_until(self, until: int) -> None:
+        while self._cursor.taken < until:
+            most = self._tried or min(MAX_LOG_SEGMENT - len(self._words), until - self._cursor.taken)
+            count, data = self._cursor.peek(most, over=True, exactly=bool(self._tried))
+            if not count:
+                return
+            await self._segment(count, data)
 
     def read_short(self, most: int) -> bytes | None:
         """Return the log, which is over, if it has at most `most` bytes; None where it has more, or some is shipped."""
@@ -113,7 +135,8 @@ class AttemptLog:
 
     async def _segment(self, count: int, data: bytes) -> None:
         self._tried = count
-        key, arguments = spell_segment_key(self._prefix, self._segments), (self._store, self._cursor.given, data)
+        key, data = spell_segment_key(self._prefix, self._segments), self._words + data
+        arguments = self._store, self._cursor.given - len(self._words), data
         if len(data) < _LARGE:
             packed = pack_log_segment(*arguments)
         else:
@@ -122,7 +145,8 @@ class AttemptLog:
         self._segments += 1
         # A key that holds other bytes is not ours to judge: the next number takes these.
         if not isinstance(won, Lost) or self._holds(key, won.existing, data):
-            self._cursor.move(count, len(data))
+            self._cursor.move(count, len(data) - len(self._words))
+            self._words = b""
             self._tried = 0
 
     def _holds(self, key: str, stored: bytes, data: bytes) -> bool:

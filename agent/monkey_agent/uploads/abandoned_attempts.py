@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from monkey.errors import FleetError, StoreError
+from monkey.protocol import entry_shape
 from monkey.protocol.layout import Keys
 from monkey.removal import remove_below
 from monkey.store.store_port import Store
@@ -23,6 +24,8 @@ from monkey_agent.uploads.metric_files import MetricFiles
 _ABANDONED = "abandoned"
 #: In a workspace: the names of the secrets that its attempt had.
 SECRETS = "secrets.json"
+#: In a workspace: the limit of its attempt's log, if that has one.
+LOG_LIMIT = "log_limit.json"
 #: Bytes of them that are read.
 _MOST_BYTES = 1 << 20
 
@@ -70,7 +73,8 @@ class AbandonedAttempts:
         files = {name: UntrustedFile(space.metrics, name) for name in names}
         await OutputUpload(store, f"{prefix}metrics/").send(files)
         with contextlib.suppress(FleetError, ValueError):  # what cannot be masked is not uploaded
-            await AttemptLog(store, f"{prefix}log/", space.log, self._mask(space)).ship()
+            log = AttemptLog(store, f"{prefix}log/", space.log, self._mask(space), _read_limit(space))
+            await log.ship()
 
     def _mask(self, space: Workspace) -> LogMask | None:
         try:
@@ -80,6 +84,17 @@ class AbandonedAttempts:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ValueError(f"{space.root}/{SECRETS}: is no list of names")  # a job can put anything there
         return LogMask(self._read_secrets(names).values())
+
+
+def _read_limit(space: Workspace) -> int:
+    """Return the limit of the log; 0 for none. Raises ValueError."""
+    try:
+        limit = load_json(f"{space.root}/{LOG_LIMIT}", _MOST_BYTES)
+    except FileNotFoundError:
+        return 0
+    if not entry_shape.is_count(limit):
+        raise ValueError(f"{space.root}/{LOG_LIMIT}: is no number of bytes")
+    return int(limit)
 
 
 def _link_files(path: Path, state: Path) -> None:
@@ -93,7 +108,7 @@ def _link_files(path: Path, state: Path) -> None:
         aside = to.with_name(f".{to.name}")
         remove_below(state, f"{_ABANDONED}/{aside.name}")
         (aside / "metrics").mkdir(parents=True)
-        for name in (*names, LOG_FILE, SECRETS):
+        for name in (*names, LOG_FILE, SECRETS, LOG_LIMIT):
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 at, own = held.reach(name)
                 os.link(own, aside / name, src_dir_fd=at, follow_symlinks=False)

@@ -7,7 +7,7 @@ import contextlib
 
 from monkey.errors import StoreError
 from monkey.protocol.claims import HeldClaim
-from monkey.protocol.record.shipment import LOG, MAX_SEGMENT, SEAL_BYTES
+from monkey.protocol.record.shipment import LOG, MAX_SEGMENT, SEAL_BYTES, Piece
 from monkey.store.format import PACKED_SEGMENTS
 from monkey_agent.ports import Runner
 from monkey_agent.scheduling.active_attempt import ActiveAttempt
@@ -27,6 +27,8 @@ class Shipper(AttemptListener):
         #: Attempt to the number of the first segment that may have pieces of it.
         self._first: dict[tuple[str, int], int] = {}
         self._removed = 0
+        #: Attempt whose log has a limit to the segments behind its first half: number, and bytes of the log.
+        self._last_halves: dict[tuple[str, int], list[tuple[int, int]]] = {}
         self._heart.collect = self.collect
         runner.ship = self.ship
 
@@ -41,9 +43,11 @@ class Shipper(AttemptListener):
         shipment, logs = self._heart.shipment, False
         with self._errors.alone("what running jobs wrote"):
             for piece in self._runner.take_unshipped(most - shipment.size) if shipment.size < most else ():
+                logs = logs or piece.file == LOG  # they come last
+                if piece.limit and self._store.layout < PACKED_SEGMENTS:
+                    continue  # segments of the log would not tell a reader where it stands
                 self._first.setdefault(piece[:2], shipment.sealed + 1)
                 shipment.add(piece)
-                logs = logs or piece.name == LOG  # they come last
         return logs or shipment.size < most
 
     async def run(self) -> None:
@@ -67,6 +71,7 @@ class Shipper(AttemptListener):
         """Bring all metrics that jobs logged by now to the store, durably. Raises StoreError."""
         while not self._take(MAX_SEGMENT):
             await self._seal()
+        self._heart.shipment.put_shared_first()
         await self._seal()
         if self._heart.shipment.open:  # a segment that the store had not taken came first
             await self._seal()
@@ -78,12 +83,23 @@ class Shipper(AttemptListener):
             if shipment.open:
                 i, data = shipment.pending(packed=self._store.layout >= PACKED_SEGMENTS)
                 await self._create(self._store, self._keys.shipped_segment(self._agent, i), data)
-                shipment.seal()
+                self._drop_middle(i, shipment.seal())
+
+    def _drop_middle(self, i: int, sealed: list[Piece]) -> None:
+        """Remove the oldest segments behind the first half of a log, as far as later ones have its last half."""
+        if not sealed[0].limit:
+            return
+        segments = self._last_halves.setdefault(sealed[0][:2], [])
+        segments.append((i, sum(len(piece.data) for piece in sealed)))
+        while sum(size for _, size in segments[1:]) >= sealed[0].limit // 2:
+            oldest, _ = segments.pop(0)
+            self._spawn(self._remove(range(oldest, oldest + 1)))
 
     def attempt_over(self, work: ActiveAttempt, held: HeldClaim | None) -> None:
         """See `AttemptListener.attempt_over`: segments are removed once no attempt needs them."""
         if work.running is None or work.running.merged:
             self._first.pop((work.job, work.attempt.k), None)
+            self._last_halves.pop((work.job, work.attempt.k), None)
             self._heart.shipment.drop(work.job, work.attempt.k)
         last = min(self._first.values(), default=self._heart.shipment.sealed + 1) - 1
         if last > self._removed:

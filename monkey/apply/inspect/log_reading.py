@@ -12,7 +12,7 @@ from monkey.errors import KeyMissing, StoreMissing, StoreUnavailable
 from monkey.protocol.entries import Claim, decode_entry
 from monkey.protocol.layout import Keys, spell_number, spell_segment_key
 from monkey.protocol.record.end_files_reading import read_end_files
-from monkey.protocol.record.packed_segments import read_log_segment
+from monkey.protocol.record.packed_segments import LogSegment, read_log_segment
 from monkey.protocol.record.shipment import LOG, Piece
 from monkey.protocol.record.shipment_reading import GrowingFile, ShipmentReader
 from monkey.protocol.status.store_snapshot import JobState, JobView, SnapshotReader
@@ -59,9 +59,13 @@ class JobLog:
 
     def take(self, piece: Piece) -> bytes:
         """Return what is new in a piece of a running attempt's log."""
-        if self.is_file or (piece.job, piece.k, piece.name) != (self.job, self.attempt, LOG):
+        if self.is_file or (piece.job, piece.k, piece.file) != (self.job, self.attempt, LOG):
             return b""
         return self._live.take(piece)
+
+    async def has_more(self, store: Store, keys: Keys, piece: Piece) -> bool:
+        """Has the file what comes before a piece and is in no other? Then the attempt is over. Raises StoreError."""
+        return self._live.lacks(piece) and bool(await store.list(f"{keys.out(self.job, self.attempt)}log/"))
 
     async def read_file(self, store: Store, keys: Keys) -> AsyncIterator[bytes]:
         """Yield what came since of the log of an attempt that is over."""
@@ -72,27 +76,28 @@ class JobLog:
             self._skip = self._live.at
             if (data := (await read_end_files(store, keys, self.job, self.attempt)).log) is not None:
                 self._in_end = True
-                yield self._cut(data)
+                yield self._cut(LogSegment(data))
                 return
             for item in await store.list(prefix):
                 with suppress(KeyMissing):  # removed since it was listed
-                    yield self._cut((await read_log_segment(store, item.key)).data)
+                    yield self._cut(await read_log_segment(store, item.key))
                 self._after = item.key
             return
         # They are numbered: to ask for the next one costs a tenth of a listing, where either costs.
         while True:
             key = spell_segment_key(prefix, int(self._after.removeprefix(prefix)) + 1)
             try:
-                data = (await read_log_segment(store, key)).data
+                segment = await read_log_segment(store, key)
             except KeyMissing:
                 return
-            yield self._cut(data)
+            yield self._cut(segment)
             self._after = key
 
-    def _cut(self, data: bytes) -> bytes:
+    def _cut(self, segment: LogSegment) -> bytes:
         """Return a segment without what the pieces had of it."""
-        cut, self._skip = data[self._skip :], max(0, self._skip - len(data))
-        return cut
+        skip = self._skip if segment.at is None else max(0, self._live.at - segment.at)
+        self._skip = max(0, skip - len(segment.data))
+        return segment.data[skip:]
 
 
 @dataclass
@@ -179,6 +184,8 @@ class LogFollower:
         for piece in await shipment.read(reader.ship(agent)):
             if found := by_attempt.get(piece[:2]):
                 job, log = found
+                if await log.has_more(self.world.at, self.world.keys, piece):
+                    continue
                 if data := log.take(piece):
                     yield job, data
 

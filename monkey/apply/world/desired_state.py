@@ -155,8 +155,9 @@ def _desire(project: Project, specs: Sequence[Spec], shelf: DatasetLoader | None
 
 
 def _sent_to(desired: DesiredSweep, project: Project, notify: list[NotifyChannel]) -> DesiredSweep:
-    """Return where metrics and notices go."""
-    return replace(desired, settings=replace(desired.settings, influx=project.influx, notify=notify))
+    """Return where metrics and notices go, and how much of logs is kept."""
+    added = replace(desired.settings, influx=project.influx, notify=notify, log_limit=project.log_limit)
+    return replace(desired, settings=added)
 
 
 def _locate_channels(project: Project) -> list[NotifyChannel]:

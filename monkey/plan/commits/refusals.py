@@ -57,7 +57,8 @@ def _hold_rollback(sweep: SweepPlan) -> Refusal | None:
 
 def _wants(sweep: SweepPlan, revision: AppliedRevision) -> bool:
     """Does the spec want what the revision wanted? What monkey.yaml adds to all specs makes no difference."""
-    ours, theirs = (replace(each, influx=None, notify=[]) for each in (sweep.desired.settings, revision.settings))
+    both = sweep.desired.settings, revision.settings
+    ours, theirs = (replace(each, influx=None, notify=[], log_limit=0) for each in both)
     return sweep.desired.table.ids == revision.table.ids and not find_setting_changes(theirs, ours)
 
 

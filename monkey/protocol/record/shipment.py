@@ -2,11 +2,15 @@
 
 A shipment consists of pieces of files. Sealed segments hold the older pieces; the newest ride in the heartbeat, as the
 unsealed rest of the journal does. So a killed agent leaves the logs and the metrics of its jobs.
+
+A log with a limit has segments of its own behind its first half. They hold nothing else, metrics above all: the agent
+removes the oldest of them while the job runs.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
@@ -23,6 +27,8 @@ MAX_SEGMENT = 4 * 1024 * 1024
 _LEVEL = 1
 #: The name of a job's log in a shipment; a file of metrics has the name `METRICS` + its own.
 LOG, METRICS = "log", "metrics/"
+#: The name that a log with a limit has behind its first half: with that limit, in bytes.
+_LIMITED = re.compile(r"log/([0-9]{1,18})")
 
 
 class Piece(NamedTuple):
@@ -34,6 +40,27 @@ class Piece(NamedTuple):
     name: str
     at: int
     data: bytes
+
+    @property
+    def limit(self) -> int:
+        """The limit in bytes of the log that it is of, behind the first half of that; 0 for all other pieces."""
+        found = _LIMITED.fullmatch(self.name)
+        return int(found[1]) if found else 0
+
+    @property
+    def file(self) -> str:
+        """The file that it is of: `LOG` wherever it is in a log."""
+        return LOG if self.limit else self.name
+
+    @property
+    def alone(self) -> tuple[str, int] | None:
+        """The attempt whose pieces alone are in its segment; None where it shares one."""
+        return (self.job, self.k) if self.limit else None
+
+
+def name_limited_log(limit: int) -> str:
+    """Return the name of pieces behind the first half of a log that may have `limit` bytes."""
+    return f"{LOG}/{limit}"
 
 
 class Shipment:
@@ -67,15 +94,24 @@ class Shipment:
 
     def pending(self, *, packed: bool = False) -> tuple[int, bytes]:
         """Return the number and the bytes of the segment to be written; the same until `seal` is called."""
-        self._pending = self._pending or len(self.open)
+        if self.open and not self._pending:
+            first = self.open[0].alone
+            self.open.sort(key=lambda piece: piece.alone != first)
+            self._pending = sum(piece.alone == first for piece in self.open)
         encode = encode_packed_pieces if packed else encode_pieces
         return self.sealed + 1, encode(self.open[: self._pending])
 
-    def seal(self) -> None:
-        """Drop the pending pieces: they are in a segment now."""
-        self._size -= sum(len(piece.data) for piece in self.open[: self._pending])
+    def seal(self) -> list[Piece]:
+        """Drop the pending pieces, and return them: they are in a segment now."""
+        sealed = self.open[: self._pending]
+        self._size -= sum(len(piece.data) for piece in sealed)
         del self.open[: self._pending]
         self._pending, self.sealed = 0, self.sealed + 1
+        return sealed
+
+    def put_shared_first(self) -> None:
+        """Have the next segment hold what shares one, all metrics among it; one that is pending comes before."""
+        self.open[self._pending :] = sorted(self.open[self._pending :], key=lambda piece: piece.alone is not None)
 
     def drop(self, job: str, k: int) -> None:
         """Drop the unsealed pieces of an attempt that is over; those of the pending segment stay."""

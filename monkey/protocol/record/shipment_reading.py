@@ -10,11 +10,14 @@ from typing import Any
 from monkey.errors import CorruptObject, KeyMissing
 from monkey.protocol.heartbeat import decode_beat
 from monkey.protocol.layout import Keys, parse_number
+from monkey.protocol.record.left_out import describe_left_out
 from monkey.protocol.record.shipment import LOG, METRICS, Piece, decode_segment, unpack_pieces
 from monkey.store.store_port import Store
 
 #: Bytes of the end of a log that are kept.
 TAIL_BYTES = 1 << 20
+#: Segments by which a listing may lag behind the heartbeat.
+_LAG = 100
 
 
 class ShipmentReader:
@@ -32,7 +35,8 @@ class ShipmentReader:
         sealed = ship.get("sealed", 0)
         for i in await self._list_new(sealed):
             key = self._keys.shipped_segment(self._agent, i)
-            # One that was removed has pieces only of attempts that are over, and have files of their own.
+            # One that was removed has pieces only of attempts that are over, and have files of their own; or it was in
+            # the middle of a log with a limit.
             with contextlib.suppress(KeyMissing, CorruptObject):
                 found += decode_segment(key, await self._store.get(key))
         self._last = max(sealed, self._last or 0)  # only now: if the store went away before, all are read again
@@ -42,13 +46,15 @@ class ShipmentReader:
             return found
 
     async def _list_new(self, sealed: int) -> Iterable[int]:
-        if self._last is not None:
-            return range(self._last + 1, sealed + 1)
+        """Return the numbers to read. Of logs with a limit, any number of segments were removed."""
+        last = self._last or 0
+        if self._last is not None and sealed - last <= _LAG:
+            return range(last + 1, sealed + 1)
         prefix = self._keys.shipped(self._agent)
         names = [item.key.removeprefix(prefix) for item in await self._store.list(prefix)]
         numbers = set(filter(None, map(parse_number, names)))
-        # A listing may lag behind the heartbeat.
-        return sorted(numbers | set(range(min(numbers, default=1), sealed + 1)))
+        newest = range(max(min(numbers, default=1), sealed - _LAG), sealed + 1)
+        return sorted(i for i in {*numbers, *newest} if i > last)
 
     async def read_all(self) -> list[Piece]:
         """Return all pieces of an agent that may be gone, by its last heartbeat. Raises StoreError."""
@@ -66,17 +72,28 @@ class GrowingFile:
         """Expect the byte `at` next."""
         self.at = at
 
+    def lacks(self, piece: Piece) -> bool:
+        """Is what comes before a piece left out, as its log has a limit?"""
+        return bool(piece.limit) and piece.at > self.at
+
     def take(self, piece: Piece) -> bytes:
-        """Return what is new in a piece; b"" where it does not continue the file."""
+        """Return what is new in a piece, after words for what is left out; b"" where it does not continue the file."""
+        words = b""
+        if self.lacks(piece):
+            words = describe_left_out(piece.at - self.at, piece.limit)
+            self.at = piece.at
         if not piece.at <= self.at < piece.at + len(piece.data):
             return b""
         new = piece.data[self.at - piece.at :]
         self.at += len(new)
-        return new
+        return words + new
 
 
 class ShippedFile(GrowingFile):
-    """A file as far as it came; of a log, only the end is kept."""
+    """A file as far as it came; of a log, only the end is kept, and nothing from before what was left out of it.
+
+    The words for that have the place of its last bytes.
+    """
 
     def __init__(self) -> None:
         """Have nothing yet."""
@@ -86,8 +103,12 @@ class ShippedFile(GrowingFile):
 
     def append(self, piece: Piece) -> None:
         """Add what is new in a piece, and drop what is before the end of a log."""
-        self.data += self.take(piece)
-        if piece.name == LOG and len(self.data) > 2 * TAIL_BYTES:
+        new = self.take(piece)
+        if self.start + len(self.data) + len(new) != self.at:
+            self.data.clear()
+            self.start = self.at - len(new)
+        self.data += new
+        if piece.file == LOG and len(self.data) > 2 * TAIL_BYTES:
             cut = len(self.data) - TAIL_BYTES
             del self.data[:cut]
             self.start += cut
@@ -153,8 +174,8 @@ def _join_files(
     files = {} if files is None else files
     for piece in pieces:
         # One from the middle of a file that is not kept is of an attempt that was released.
-        if not piece.at or piece.name in files.get(piece[:2], {}):
-            files.setdefault(piece[:2], {}).setdefault(piece.name, ShippedFile()).append(piece)
+        if not piece.at or piece.file in files.get(piece[:2], {}):
+            files.setdefault(piece[:2], {}).setdefault(piece.file, ShippedFile()).append(piece)
     return files
 
 

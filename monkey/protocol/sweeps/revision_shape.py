@@ -142,6 +142,7 @@ SETTINGS = {
     "notify": entry_shape.make_list_test(_channel),
     "expires": lambda value: entry_shape.is_text(value) or _duration(value),
     "image": is_image_name,
+    "log_limit": entry_shape.is_count,
 }
 REVISION = {
     "sweep": entry_shape.is_matching(PROJECT_NAME.pattern),

@@ -137,6 +137,8 @@ class SweepSettings:
     expires: Expiry | None = None
     #: Name of the container image, with its registry and its tag or digest.
     image: str | None = None
+    #: Bytes of a job's log that the store keeps, half of them from its end; 0 for all.
+    log_limit: int = 0
 
     @property
     def agent_secrets(self) -> list[tuple[str, NodePath]]:
@@ -171,6 +173,7 @@ class SweepSettings:
             "image": self.image,
             "take": self.take if self.take != "last" else None,
             "repeats": self.repeats,
+            "log_limit": self.log_limit,
         }
         return {name: value for name, value in plain.items() if name not in later} | {
             name: value for name, value in later.items() if value

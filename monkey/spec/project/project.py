@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from monkey.spec.project.notify_channel import NotifyChannel
 from monkey.spec.project.preview_limits import PreviewLimits
 from monkey.spec.project.provider import STORE_NAME_PATTERN, Provider
 from monkey.spec.yaml import document
-from monkey.spec.yaml.mistakes import Mistake, describe_value, suggest_word
+from monkey.spec.yaml.mistakes import Mistake, MistakesError, describe_value, suggest_word
+from monkey.spec.yaml.units import parse_size
 
 #: Returns the URL of the repository that a project's root is a clone of: all clones have it, whatever they are called.
 #: "" where the root is no clone, or a directory within one.
@@ -38,7 +39,9 @@ _PLANNED_KEYS = {
     "secrets": "name them in specs; values come from the environment, or from ~/.config/monkey/secrets",
 }
 _DEFAULT_PROVIDERS: Mapping[str, Any] = {"local": None}
-_KEYS = ("project", "store", "providers", "metrics", "notify", "git", "forge", "previews")
+_KEYS = ("project", "store", "providers", "metrics", "notify", "log_limit", "git", "forge", "previews")
+#: Bytes: the agent's own lines, and the end that a failure quotes, have room.
+_MIN_LOG_LIMIT = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class Project:
     grafana: str = ""
     #: Who is told when a sweep has ended, or does not continue.
     notify: tuple[NotifyChannel, ...] = ()
+    #: Bytes of each job's log that the store keeps, half of them from its end; 0 for all.
+    log_limit: int = 0
     #: The branch that specs are merged into, and applied from; "" for the one that the remote calls its own.
     git_branch: str = ""
     #: Where its commits are reviewed; None where only the remote may say it.
@@ -135,6 +140,7 @@ def _make_project(data: Mapping[str, Any], root: Path, name: str) -> Project:
         influx_settings.parse_influx_settings(data.get("metrics")),
         grafana_links.parse_grafana_url(data.get("metrics")),
         notify_channel.parse_notify_channels(data.get("notify")),
+        parse_size(data.get("log_limit", 0)),
         data.get("git", {}).get("branch", ""),
         forge_settings.parse_forge_settings(data.get("forge")),
         preview_limits.parse_preview_limits(data.get("previews"), named),
@@ -166,6 +172,8 @@ def _find_mistakes(data: Mapping[str, Any]) -> list[Mistake]:
         found += influx_settings.find_metrics_mistakes(data["metrics"])
     if "notify" in data:
         found += notify_channel.find_notify_mistakes(data["notify"])
+    if "log_limit" in data:
+        found += _find_limit_mistakes(data["log_limit"])
     if "git" in data:
         found += _find_git_mistakes(data["git"])
     if "forge" in data:
@@ -173,6 +181,15 @@ def _find_mistakes(data: Mapping[str, Any]) -> list[Mistake]:
     if "previews" in data:
         found += preview_limits.find_preview_mistakes(data["previews"], data.get("providers", _DEFAULT_PROVIDERS))
     return found
+
+
+def _find_limit_mistakes(raw: Any) -> Iterator[Mistake]:
+    path = ("log_limit",)
+    try:
+        if parse_size(raw) < _MIN_LOG_LIMIT:
+            yield Mistake(path, f"expected 1MiB or more, found {describe_value(raw)}", "leave it out for whole logs")
+    except MistakesError as exc:
+        yield from (mistake.under(path) for mistake in exc.mistakes)
 
 
 def _find_git_mistakes(data: Any) -> list[Mistake]:

@@ -52,7 +52,7 @@ export function Log({ one, place }) {
       <span class="room"></span>
       ${running && html`<label class="check"><input type="checkbox" checked=${follow} onChange=${() => setFollow(!follow)} /> follow</label>`}
     </div>
-    ${shown.start > 0 && html`<p class="dim">Its end; <code>monkey logs ${one.job}</code> has all of it.</p>`}
+    ${shown.start > 0 && html`<p class="dim">Its end; <code>monkey logs ${one.job}</code> has what comes before.</p>`}
     <pre class="log" ref=${box} tabindex="0" aria-label="Log" onScroll=${scrolled}>${plain(shown.text) || (shown.read ? "(nothing yet)" : "…")}</pre>
   </section>`;
 }

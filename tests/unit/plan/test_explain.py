@@ -126,6 +126,7 @@ def test_parameters_that_came_and_went() -> None:
         ({"influx": replace(INFLUX, url="http://b")}, "metrics.influxdb.url http://a → http://b"),
         ({"influx": replace(INFLUX, token="")}, "metrics.influxdb.token INFLUX_TOKEN → none"),
         ({"influx": replace(INFLUX, spool=2 << 20)}, "metrics.influxdb.spool none → 2 MiB"),
+        ({"log_limit": 100 << 20}, "log_limit none → 100 MiB"),
     ],
 )
 def test_settings_are_told_as_they_are_written(changed: dict[str, Any], text: str) -> None:

@@ -54,3 +54,31 @@ def test_the_end_of_a_packed_log_is_read_without_its_beginning(tmp_path: Path) -
             assert sum(count for key, count in store.asked.items() if key.startswith(f"{log}0")) < 20
 
     asyncio.run(main())
+
+
+def test_a_log_without_its_middle_is_shown_from_the_words_for_that_on(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    words = b"\n... left out ...\n"
+    #: Place of each segment in the log, and what it has.
+    segments = [(0, b"1" * 5000), (5000, b"2" * 5000), (90_000 - len(words), words + b"3" * 5000), (95_000, b"4" * 50)]
+    end = words + b"3" * 5000 + b"4" * 50
+
+    async def main() -> None:
+        async with opened(tmp_path) as world:
+            job = (await apply(world)).wanted[0].desired.table.ids[0]
+            pen = Pen(world)
+            k = await pen.begin(job)
+            await pen.end(job)
+            for i, (place, part) in enumerate(segments):
+                key = spell_segment_key(f"{world.keys.out(job, k)}log/", i)
+                await world.at.put(key, pack_log_segment(world.at, place, part))
+            live = LiveStore(world)
+            await live.refresh()
+            view, _ = await live.find_sweep("small")
+            for at in (0, 5000, 50_000):
+                assert await read_log_part(live, view, job, 0, at) == (end, 90_000 - len(words), False)
+            # A browser that followed while it ran goes on where it was.
+            assert await read_log_part(live, view, job, 0, 95_003) == (b"4" * 47, 95_003, False)
+            assert (await read_log_part(live, view, job, 0, 95_050)).data == b""
+
+    asyncio.run(main())

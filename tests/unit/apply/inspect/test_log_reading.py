@@ -14,7 +14,10 @@ from monkey.apply.planning import make_plan
 from monkey.apply.world.lookup import find_sweep_or_job
 from monkey.errors import NotFound
 from monkey.protocol.entries import ClaimEnd
+from monkey.protocol.layout import spell_segment_key
 from monkey.protocol.record.end_files import EndFiles
+from monkey.protocol.record.packed_segments import pack_log_segment
+from monkey.protocol.record.shipment import LOG, Piece, name_limited_log
 from monkey.web.live_store import LiveStore
 from monkey.web.log_parts import read_log_part
 from tests.unit.apply.small_project import SPEC, Pen, apply, opened, write_project
@@ -174,5 +177,44 @@ def test_names_and_beginnings_of_ids(root: Path) -> None:
             assert caught.value.hint == "did you mean 'small'?"
             with pytest.raises(NotFound):
                 find_sweep_or_job(snapshot, "")
+
+    asyncio.run(main())
+
+
+def test_a_segment_that_went_as_its_attempt_ended_costs_a_follower_nothing(root: Path) -> None:
+    """The agent removes what it shipped when the log is a file; a heartbeat from before still has the newest piece."""
+    name, half = name_limited_log(1 << 20), b"1" * (1 << 19)
+    between, newest, last = b"2" * 5000, b"3" * 500, b"4" * 50
+
+    async def main() -> None:
+        async with opened(root) as world:
+            job = (await apply(world)).wanted[0].desired.table.ids[0]
+            pen, got = Pen(world), bytearray()
+            k = await pen.begin(job)
+            shipment, log = pen.heart.shipment, f"{world.keys.out(job, k)}log/"
+            shipment.add(Piece(job, k, LOG, 0, half))
+            number, segment = shipment.pending()
+            await world.at.put(world.keys.shipped_segment(pen.agent, number), segment)
+            shipment.seal()
+            await pen.heart.beat()
+
+            async def sleep(seconds: float) -> None:
+                await asyncio.sleep(0.001)
+                if len(got) == len(half) and shipment.sealed == 1:
+                    shipment.add(Piece(job, k, name, len(half), between))
+                    shipment.pending()
+                    shipment.seal()  # and the segment is gone
+                    shipment.add(Piece(job, k, name, len(half) + len(between), newest))
+                    whole = half + between + newest + last
+                    for i, at in enumerate((0, len(half))):
+                        part = whole[at : len(half)] if not at else whole[at:]
+                        await world.at.put(spell_segment_key(log, i), pack_log_segment(world.at, at, part))
+                    await pen.heart.beat()
+                elif shipment.sealed == 2 and pen.logs[job].head == k:
+                    await pen.end(job, files=None)
+
+            async for _, data in LogFollower(world, "small", [job], sleep).chunks(follow=True):
+                got += data
+            assert got == half + between + newest + last
 
     asyncio.run(main())

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from monkey.protocol.clock import MachineClock
 from monkey.protocol.layout import Keys
-from monkey.protocol.record.shipment import LOG, METRICS, Piece
+from monkey.protocol.record.shipment import LOG, METRICS, Piece, name_limited_log
 from monkey.protocol.record.shipment_reading import ShipmentReader
 from monkey.store.memory import MemoryStore
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
@@ -53,5 +56,54 @@ def test_metrics_are_durable_once_they_were_shipped_whatever_is_printed_meanwhil
         pieces = await ShipmentReader(store, KEYS, AGENT).read_all()
         assert len(join_pieces(pieces, "a", 1)[f"{METRICS}0"]) == 9 * MEGABYTE
         assert join_pieces(pieces, "b", 1)[f"{METRICS}0"] == b"the last"
+
+    run(main())
+
+
+class EndlessLogs(LoudJobs):
+    """Two jobs log metrics; one prints for ever, behind the first half of a log that may have two mebibytes."""
+
+    NAME = name_limited_log(2 * MEGABYTE)
+
+    def __init__(self) -> None:
+        super().__init__(metrics=1000)
+        self.at["a", self.NAME] = MEGABYTE
+
+    def take_unshipped(self, most: int) -> Iterator[Piece]:
+        for job in ("a", "b"):
+            self.waiting[job, f"{METRICS}0"] += b"x"
+            yield from self.give(job, f"{METRICS}0", self.waiting.pop((job, f"{METRICS}0")))
+            self.waiting[job, f"{METRICS}0"] = b""
+        yield from self.give("a", self.NAME, bytes(min(most, MEGABYTE // 8)))
+
+
+@pytest.mark.parametrize("layout", [2, 3])
+def test_of_a_long_log_the_last_half_is_in_the_store_and_no_metric_is_lost(run: Run, layout: int) -> None:
+    store, jobs = MemoryStore(), EndlessLogs()
+    store.layout = layout
+    identity = AgentIdentity("shop", "cloud", "i-1", "a", [], 1.0)
+    agent = AgentDaemon(
+        store, identity, SIGNERS, MachineClock(), cast(Any, jobs), cast(Any, SimpleNamespace()), random.Random(1)
+    )
+
+    async def main() -> None:
+        for _ in range(60):
+            agent.shipper.collect()
+            await agent.shipper.ship()
+            await asyncio.sleep(0)  # what is removed is removed beside
+        printed = jobs.at["a", EndlessLogs.NAME]
+        assert printed > 10 * MEGABYTE
+        reader = ShipmentReader(store, KEYS, AGENT)
+        pieces = await reader.read(agent.heart.shipment.to_json())
+        for job in ("a", "b"):
+            assert len(join_pieces(pieces, job, 1)[f"{METRICS}0"]) == jobs.at[job, f"{METRICS}0"]
+        kept = sorted({(piece.at, len(piece.data)) for piece in pieces if piece.limit})
+        if layout == 2:  # there, a reader of the log's segments could not tell their places
+            assert not kept
+            return
+        assert MEGABYTE <= sum(size for _, size in kept) <= MEGABYTE * 3 / 2
+        ends = [at + size for at, size in kept]
+        assert [at for at, _ in kept][1:] == ends[:-1], "the rest is one"
+        assert ends[-1] >= printed - MEGABYTE // 2
 
     run(main())

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from monkey.errors import CorruptObject, StoreUnavailable
 from monkey.protocol.heartbeat import HeartbeatWriter, decode_beat
 from monkey.protocol.layout import Keys
-from monkey.protocol.record.shipment import SEAL_BYTES, Piece, Shipment, decode_segment
-from monkey.protocol.record.shipment_reading import GrowingFile, ShipmentReader
+from monkey.protocol.record.shipment import SEAL_BYTES, Piece, Shipment, decode_segment, name_limited_log
+from monkey.protocol.record.shipment_reading import GrowingFile, ShipmentReader, ShippedFile, ShippedFiles
 from monkey.store.memory import MemoryStore
 from tests.loops import Run
 from tests.pieces import join_pieces
@@ -113,3 +113,93 @@ def test_pieces_of_an_attempt_that_is_over_are_dropped_unless_they_are_being_sea
     assert shipment.size == len(b"sealing") + 2 * len(b"more")
     shipment.seal()
     assert shipment.size == 2 * len(b"more")
+
+
+#: The name of pieces behind the first half of a log that may have a mebibyte.
+LATER = name_limited_log(1 << 20)
+
+
+def test_what_may_be_removed_of_a_log_shares_no_segment() -> None:
+    shipment = Shipment()
+    names = {"a": [LATER, "metrics/0", LATER], "b": ["log", "metrics/0"], "c": [LATER]}
+    written = [Piece(job, 1, name, 7 * n, b"%07d" % n) for n in range(50) for job in names for name in names[job]]
+    for piece in written:
+        shipment.add(piece)
+    segments = []
+    while shipment.open:
+        _, data = shipment.pending()
+        segments.append(decode_segment("key", data))
+        shipment.add(Piece("b", 1, "metrics/1", 9 * len(segments), b"meanwhile"))
+        shipment.seal()
+        if len(segments) > 5:
+            break
+    owners = [{piece.job if piece.name == LATER else "" for piece in pieces} for pieces in segments[:3]]
+    assert sorted(map(sorted, owners)) == [[""], ["a"], ["c"]], "those that come meanwhile keep none waiting"
+    both = [piece for pieces in segments for piece in pieces]
+    assert join_pieces(both, "c", 1)[LATER] == b"".join(b"%07d" % n for n in range(50))
+
+
+def test_what_was_removed_of_a_log_is_told_where_it_was(run: Run) -> None:
+    class Removing(MemoryStore):
+        """Removes the third segment as soon as it was listed."""
+
+        async def list(self, *asked: object, **options: object) -> object:  # type: ignore[override]
+            listed = await super().list(*asked, **options)  # type: ignore[arg-type]
+            await self.delete(KEYS.shipped_segment(AGENT, 3))
+            return listed
+
+    store, shipment = Removing(), Shipment()
+    parts = [b"first half\n", b"2" * 2000, b"3" * 3000, b"4" * 4000, b"riding\n"]
+    at = 0
+    for n, part in enumerate(parts):
+        shipment.add(Piece("a", 1, LATER if n else "log", at, part))
+        at += len(part)
+        if n < 4:
+            i, data = shipment.pending()
+            run(store.put(KEYS.shipped_segment(AGENT, i), data))
+            shipment.seal()
+    run(store.delete(KEYS.shipped_segment(AGENT, 2)))
+    pieces = run(ShipmentReader(store, KEYS, AGENT).read(shipment.to_json()))
+    whole = GrowingFile()
+    words = "\n… 4.9 KiB (5,000 bytes) of this log were left out here (log_limit: 1 MiB) …\n".encode()
+    kept = words + parts[3] + parts[4]
+    assert b"".join(whole.take(piece) for piece in [*pieces, *pieces]) == parts[0] + kept
+    # The page shows what follows, and knows its place.
+    tail = ShippedFile()
+    for piece in [*pieces, *pieces]:
+        tail.append(piece)
+    assert (bytes(tail.data), tail.start + len(tail.data), tail.at) == (kept, at, at)
+    heart = HeartbeatWriter(store, KEYS.beat(AGENT), _Clock())
+    heart.shipment = shipment
+    run(heart.beat())
+    files = run(ShippedFiles(store, KEYS).read(AGENT, "a", 1))
+    assert list(files) == ["log"] and files["log"].data == tail.data
+
+
+def test_a_piece_that_does_not_continue_a_file_without_a_limit_is_none_of_it() -> None:
+    file = GrowingFile()
+    for name in ("log", "metrics/0", "log/", "log/x", "log/1/2", "log/１"):
+        assert file.take(Piece("a", 1, name, 5, b"later")) == b"" and file.at == 0
+
+
+def test_thousands_of_segments_that_were_removed_are_not_asked_for(run: Run) -> None:
+    class Counting(MemoryStore):
+        gets = 0
+
+        async def get(self, key: str) -> bytes:
+            self.gets += 1
+            return await super().get(key)
+
+    store, shipment, sealed = Counting(), Shipment(), 40_000
+    for i in (1, sealed - 1):
+        shipment.add(Piece("a", 1, "log", 0, b"text"))
+        _, data = shipment.pending()
+        run(store.put(KEYS.shipped_segment(AGENT, i), data))
+        shipment.seal()
+    reader = ShipmentReader(store, KEYS, AGENT)
+    assert len(run(reader.read({"sealed": sealed, "pieces": []}))) == 2
+    assert store.gets < 200
+    # Nor when the reader's machine slept for days.
+    run(store.put(KEYS.shipped_segment(AGENT, 2 * sealed), data))
+    assert len(run(reader.read({"sealed": 2 * sealed, "pieces": []}))) == 1
+    assert store.gets < 400
