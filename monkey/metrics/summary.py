@@ -119,6 +119,14 @@ def has_diverged(entry: Mapping[str, Any]) -> bool:
     return bool(entry) and entry.get("last") is None
 
 
+def is_result(state: str, *, goal: bool, diverged: bool) -> bool:
+    """Return whether a job counts in means, ranks and "best": others rank behind those that do, wherever they stand.
+
+    `goal`: it was stopped because it met its sweep's goal; `diverged`: as `has_diverged` says of the metric that ranks.
+    """
+    return (state == "succeeded" or goal) and not diverged
+
+
 class _Metric:
     __slots__ = ("at", "count", "last", "max", "max_step", "min", "min_step", "nonfinite", "source", "step")
 

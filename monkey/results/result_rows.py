@@ -12,7 +12,7 @@ from math import nan
 from typing import Any, NamedTuple, Protocol, overload
 
 from monkey.errors import MonkeyError
-from monkey.metrics.summary import find_job_value, has_diverged, is_finite
+from monkey.metrics.summary import find_job_value, has_diverged, is_finite, is_result
 from monkey.plan.text.describe import is_replicate
 from monkey.results.failure_kinds import sign_failure
 from monkey.spec.job.column_names import USAGES, ColumnNames, list_spellings, name_columns
@@ -232,8 +232,7 @@ def gather_results(
     seen = [jobs[job] for job in table.ids]
     values = _gather_values(seen, metric, take or settings.take, maximize=maximize)
     diverged = [metric is not None and has_diverged(one.metrics.get(metric, {})) for one in seen]
-    ended = [one.state == "succeeded" or one.goal for one in seen]
-    counts = [well and not lost for well, lost in zip(ended, diverged, strict=True)]
+    counts = [is_result(one.state, goal=one.goal, diverged=lost) for one, lost in zip(seen, diverged, strict=True)]
     order: Sequence[int] = range(len(seen))
     if metric is not None:
         order = rank_places(values.get(metric, [None] * len(seen)), counts, maximize=maximize)

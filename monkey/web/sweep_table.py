@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from monkey.apply.watch.sweep_progress import SweepPace
-from monkey.metrics.summary import find_job_value, has_diverged
+from monkey.metrics.summary import find_job_value, has_diverged, is_result
 from monkey.plan.text.describe import make_value_format
 from monkey.protocol.status.store_snapshot import JobState, SweepView
 from monkey.spec.job.column_names import name_columns
@@ -41,6 +41,8 @@ class TableRow(NamedTuple):
     reason: str
     #: Is the last value of the metric that ranks not finite?
     diverged: bool
+    #: Does it count? The page ranks others behind those that do, as `monkey.results.result_rows.rank_places` does.
+    counts: bool
     #: Metric to its value; "nan" where that is not finite.
     metrics: dict[str, Any]
 
@@ -164,7 +166,8 @@ def make_row(view: SweepView, job: str) -> TableRow:
     diverged = settings.metric in seen.metrics and has_diverged(seen.metrics[settings.metric])
     reason = (seen.reason or "")[:_REASON]
     seconds, started = make_json_number(seen.seconds), make_json_number(seen.started)
-    return TableRow(_CODES[seen.state], seen.number, seconds, started, machine, reason, diverged, metrics)
+    counts = is_result(seen.state, goal=seen.goal, diverged=diverged)
+    return TableRow(_CODES[seen.state], seen.number, seconds, started, machine, reason, diverged, counts, metrics)
 
 
 def _serialize_rows(rows: Sequence[TableRow]) -> dict[str, Any]:

@@ -9,12 +9,13 @@ import pytest
 
 from monkey.apply.world.world import World
 from monkey.protocol.entries import ClaimEnd
+from monkey.results.result_rows import gather_results
 from tests.browser import open_tab
-from tests.page.serving import served
+from tests.page.serving import Scene, served, write_report
 from tests.unit.apply.small_project import Pen
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.slow
 
@@ -135,3 +136,75 @@ def test_names_of_ours_keep_their_columns(browser: Browser, tmp_path: Path) -> N
         tab.get_by_role("searchbox").fill("state=queued")
         tab.get_by_role("status").get_by_text("2 of 8 jobs", exact=True).wait_for()
         assert [cell.split()[0] for cell in rows.locator("td:nth-child(2)").all_text_contents()] == ["6", "7"]
+
+
+#: A job each: how it ended, and the metric's last value; None: not finite. Better values belong to what does not count.
+ENDS = [
+    ("succeeded", 0.5),
+    ("failed", 0.1),
+    ("succeeded", None),
+    ("succeeded", 0.3),
+    ("stopped", 0.05),
+    ("running", 0.01),
+    ("succeeded", 0.7),
+    ("failed", None),
+    ("queued", None),
+    ("succeeded", 0.3),
+]
+
+
+def sort_by_pandas(jobs: list[str], *, largest: bool = False) -> list[str]:
+    """Return the jobs in the order that docs/metrics.md gives: those that count, then the others; NaN last in both."""
+    import pandas
+
+    frame = pandas.DataFrame(ENDS, columns=["state", "loss"], index=jobs).astype({"loss": float})
+    frame["behind"] = (frame["state"] != "succeeded") | frame["loss"].isna()
+    frame = frame.sort_values("loss", ascending=not largest, na_position="last", kind="stable")
+    return list(frame.sort_values("behind", kind="stable").index)
+
+
+def make_ends_scene(known: dict[str, list[str]]) -> Scene:
+    """Return a scene in which jobs have ended so; `known` gets the jobs, and the order of `results`."""
+
+    async def scene(world: World, pen: Pen, jobs: list[str]) -> None:
+        kinds = {"succeeded": ClaimEnd.SUCCEEDED, "failed": ClaimEnd.FAILED, "stopped": ClaimEnd.STOPPED}
+        for job, (state, last) in zip(jobs, ENDS, strict=True):
+            if state == "queued":
+                continue
+            k = await pen.begin(job, beat=False)
+            if state == "running":
+                told = {"job": job, "k": k, "sweep": "small", "metrics": make_loss(last)}
+                pen.heart.vitals = lambda told=told: {"running": [told], "alert": ""}  # type: ignore[misc]
+            else:
+                await pen.end(job, kinds[state], metrics=make_loss(last))
+        view = (await world.reader().read()).sweeps["small"]
+        assert view.state.revision is not None
+        results = gather_results(view.state.revision.table, view.state.revision.settings, view.jobs)
+        known["jobs"], known["results"] = jobs, [row.job for row in results.rows]
+
+    return scene
+
+
+@pytest.mark.needs("pandas")
+def test_the_page_and_the_report_rank_jobs_as_results_does(
+    browser: Browser, tmp_path: Path, shared_folder: Path
+) -> None:
+    spec = SPEC.replace("[0, 8]", f"[0, {len(ENDS)}]")
+    known: dict[str, list[str]] = {}
+
+    def read_order(tab: Page) -> list[str]:
+        cells = tab.locator("tbody tr[aria-rowindex] code")
+        cells.nth(len(ENDS) - 1).wait_for()
+        return cells.all_text_contents()
+
+    with served(tmp_path / "page", spec, make_ends_scene(known)) as link, open_tab(browser, link) as tab:
+        tab.get_by_role("link", name="small").click()
+        assert read_order(tab) == known["results"] == sort_by_pandas(known["jobs"])
+        tab.get_by_role("button", name="loss").click()
+        tab.locator("th[aria-sort=descending]").wait_for()
+        assert read_order(tab) == sort_by_pandas(known["jobs"], largest=True)
+    address = write_report(tmp_path / "report", spec, make_ends_scene(known), shared_folder)
+    with open_tab(browser, address) as tab:
+        if tab.get_by_role("link", name="small").count():
+            tab.get_by_role("link", name="small").first.click()
+        assert read_order(tab) == known["results"] == sort_by_pandas(known["jobs"])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from monkey.metrics import names
 from monkey.metrics.influx.influx_points import MAX_INTEGER, Field, convert_to_float, write_point
-from monkey.metrics.summary import find_job_value, has_diverged
+from monkey.metrics.summary import find_job_value, has_diverged, is_result
 from monkey.spec.job.job_table import JobTable, ParameterValue
 from monkey.spec.job.recipe import SweepSettings
 from monkey.spec.job.stop_when import StopEvidence, find_met_rule
@@ -106,7 +106,7 @@ def _write_job_point(
     if metric is not None:
         value, diverged = _find_objective(summary.get(metric, {}), of.settings), has_diverged(summary.get(metric, {}))
         fields |= {names.METRIC: metric} | ({} if value is None else {names.OBJECTIVE: value})
-    counts = (state == names.SUCCEEDED or goal) and not diverged
+    counts = is_result(state, goal=goal, diverged=diverged)
     rank = compute_rank(value, counts=counts, maximize=maximize)
     fields |= {names.COUNTS: counts, names.RANKED: rank, names.COUNT: len(of.table), names.REVISION: of.revision}
     fields[names.SINCE] = 0  # so that there is always one

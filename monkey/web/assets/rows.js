@@ -2,7 +2,7 @@
 
 import { STATES, value as show } from "./format.js";
 
-const FIELDS = ["state", "attempt", "seconds", "started", "machine", "reason", "diverged"];
+const FIELDS = ["state", "attempt", "seconds", "started", "machine", "reason", "diverged", "counts"];
 
 export class Rows {
   constructor() {
@@ -97,17 +97,26 @@ export class Rows {
     return null;
   }
 
-  /** The places that pass the filter, in order: `sort` is a column, with "-" before it for the largest first. */
+  /**
+   * The places that pass the filter, in order: `sort` is a column, with "-" before it for the largest first.
+   *
+   * By a metric, jobs that count come first, as in `monkey results`: what failed, runs or diverged is never the best.
+   */
   order(filter, sort) {
     const places = [];
     for (let at = 0; at < this.count; at++) if (filter(at)) places.push(at);
     const keys = sort && this.keys(sort.replace(/^-/, ""));
     if (!keys) return places;
     const sign = sort.startsWith("-") ? -1 : 1;
-    const known = places.filter((at) => keys[at] === keys[at]);
-    const unknown = known.length < places.length ? places.filter((at) => keys[at] !== keys[at]) : [];
-    known.sort((a, b) => sign * (keys[a] - keys[b]) || a - b);
-    return known.concat(unknown);
+    const sorted = (some) => {
+      const known = some.filter((at) => keys[at] === keys[at]);
+      const unknown = known.length < some.length ? some.filter((at) => keys[at] !== keys[at]) : [];
+      known.sort((a, b) => sign * (keys[a] - keys[b]) || a - b);
+      return known.concat(unknown);
+    };
+    if (!/^-?m:/.test(sort)) return sorted(places);
+    const { counts } = this.columns;
+    return sorted(places.filter((at) => counts[at])).concat(sorted(places.filter((at) => !counts[at])));
   }
 }
 
