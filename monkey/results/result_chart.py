@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
 from monkey.metrics.summary import is_finite
 from monkey.plan.text.describe import make_value_format
+from monkey.results.groups import MetricSpread, group_results
 from monkey.results.result_rows import Results
-from monkey.spec.job.job_table import ABSENT, ParameterColumn
+from monkey.spec.job.job_table import ABSENT, ParameterColumn, ParameterValue
 
-#: Values up to which a parameter is an axis of the chart, and jobs that are shown where none is.
+#: Values up to which a parameter is an axis of the chart.
 _MAX_POINTS = 24
 #: Characters of a name or a value in the chart.
 _MAX_LABEL = 20
@@ -20,76 +22,101 @@ _MAX_LABEL = 20
 _NOT_PLAIN = re.compile(r"[^\w .,:=+/()-]")
 #: Values that decimals of a bearable length tell apart: the chart's grammar knows no exponents.
 _SMALLEST, _LARGEST = 1e-9, 1e12
+#: Means are strong, and the ends of intervals faint: mermaid's own first colour is hardly seen.
+_COLOURS = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#0969da, #8c959f, #8c959f"}}}}%%'
+#: What stands below a chart.
+_INTERVAL_NOTE = "Means over the n jobs that count (blue), and the ends of their 95 % t intervals (grey)."
+_SINGLE_NOTE = "One job each: no interval is known."
 
 
-class _Axis(NamedTuple):
-    name: str
-    labels: list[str]
-    values: list[float]
-    #: Is what lies between two of its values on a way from the one to the other?
-    numeric: bool
+class ResultChart(NamedTuple):
+    """A chart, and the line that says what it shows."""
+
+    text: str
+    note: str
 
 
-def draw_chart(results: Results) -> str:
-    """Return the metric by the parameter that varies, or else of the best jobs, as mermaid; "" for too few values."""
-    places = [at for at in results.order if results.counts[at] and _can_draw(_value(results, at))]
-    if results.metric is None or len(places) < 2:
-        return ""
-    axis = _find_axis(results, places) or _rank(results, places)
-    low, high = min(axis.values), max(axis.values)
+def draw_chart(results: Results) -> ResultChart | None:
+    """Return the mean of the metric, with its interval and n, for each value of the parameter that varies most.
+
+    These are the means of `--group-by`: the best job of a value says more of how many jobs it had. None for fewer than
+    two values, and where some of the means have an interval and others none.
+    """
+    name = _find_axis(results)
+    if name is None or results.metric is None:
+        return None
+    points = [
+        _ChartPoint(made.parameters[name], made.metrics[results.metric])
+        for made in group_results(results, [name])
+        if name in made.parameters and results.metric in made.metrics
+    ]
+    column = results.table.columns[name]
+    numeric = _is_numeric(column)
+    order = sorted(column.values) if numeric else column.values  # type: ignore[type-var]  # numbers
+    points.sort(key=lambda point: order.index(point.value))
+    repeated = {point.spread.n > 1 for point in points}
+    bounds = [bound for point in points for bound in (point.spread.min, point.spread.max, *point.ends)]
+    if len(points) < 2 or len(repeated) > 1 or not all(map(_can_draw, bounds)):
+        return None
+    text = make_value_format([point.value for point in points], _MAX_LABEL - 2)
+    labels = _keep_apart([_label(text(point.value)) for point in points])
+    shown = [f'"{label} (n {point.spread.n})"' for label, point in zip(labels, points, strict=True)]
+    low, high = min(bounds), max(bounds)
     pad = (high - low) * 0.1 or abs(high) * 0.1 or 1.0
-    metric, kind = _label(results.metric), "line" if axis.numeric else "bar"
-    return "\n".join(
-        [
-            "xychart-beta",
-            f'    title "{metric} by {_label(axis.name)}"',
-            f'    x-axis "{_label(axis.name)}" [{", ".join(f"{chr(34)}{text}{chr(34)}" for text in axis.labels)}]',
-            f'    y-axis "{metric}" {_spell(low - pad)} --> {_spell(high + pad)}',
-            f"    {kind} [{', '.join(map(_spell, axis.values))}]",
+    metric, kind = _label(results.metric), "line" if numeric else "bar"
+    lines = [f"    {kind} [{', '.join(_spell(point.spread.mean) for point in points)}]"]
+    if repeated == {True}:
+        lines += [
+            f"    line [{', '.join(map(_spell, ends))}]" for ends in zip(*(one.ends for one in points), strict=True)
         ]
+    return ResultChart(
+        "\n".join(
+            [
+                _COLOURS,
+                "xychart-beta",
+                f'    title "mean {metric} by {_label(name)}"',
+                f'    x-axis "{_label(name)}" [{", ".join(shown)}]',
+                f'    y-axis "{metric}" {_spell(low - pad)} --> {_spell(high + pad)}',
+                *lines,
+            ]
+        ),
+        _INTERVAL_NOTE if repeated == {True} else _SINGLE_NOTE,
     )
 
 
-def _value(results: Results, at: int) -> float | None:
-    column = results.values.get(results.metric) if results.metric is not None else None
-    return column[at] if column is not None else None
+class _ChartPoint(NamedTuple):
+    value: ParameterValue
+    spread: MetricSpread
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The ends of the interval of the mean; none without one."""
+        half = self.spread.ci95
+        return () if half is None else (self.spread.mean - half, self.spread.mean + half)
 
 
-def _can_draw(value: float | None) -> bool:
-    return value is not None and is_finite(value) and (value == 0 or _SMALLEST < abs(value) < _LARGEST)
+def _can_draw(value: float) -> bool:
+    return value == 0 or _SMALLEST < abs(value) < _LARGEST
 
 
-def _find_axis(results: Results, places: Sequence[int]) -> _Axis | None:
-    """Return the best value for each value of the parameter that has most, numbers before words; None for none."""
+def _find_axis(results: Results) -> str | None:
+    """Return the parameter to draw means by; None for none.
+
+    Each of its values has several jobs that count, or, where no parameter is so, one each. Of such parameters, numbers
+    go before words, and then the one with most values goes first.
+    """
     found = None
     for name in results.parameters:
         column = results.table.columns[name]
-        used = {column.index[at] for at in places} - {ABSENT}
-        if name in results.repeats or not 2 <= len(used) <= _MAX_POINTS:
+        used = Counter(column.index[at] for at in results.order if results.counts[at])
+        del used[ABSENT]
+        repeated = {jobs > 1 for jobs in used.values()}
+        if name in results.repeats or len(repeated) != 1 or not 2 <= len(used) <= _MAX_POINTS:
             continue
-        rank = (_is_numeric(column), len(used))
+        rank = (True in repeated, _is_numeric(column), len(used))
         if found is None or rank > found[0]:
             found = rank, name
-    return _make_axis(results, found[1], places) if found else None
-
-
-def _make_axis(results: Results, name: str, places: Sequence[int]) -> _Axis:
-    column = results.table.columns[name]
-    best: dict[int, float] = {}
-    for at in places:  # the best come first
-        value = _value(results, at)
-        if column.index[at] != ABSENT and value is not None:
-            best.setdefault(column.index[at], float(value))
-    numeric = _is_numeric(column)
-    at_all = sorted(best, key=column.values.__getitem__) if numeric else sorted(best)  # type: ignore[arg-type]  # numbers
-    text = make_value_format(column.values, _MAX_LABEL - 2)
-    labels = _keep_apart([_label(text(column.values[at])) for at in at_all])
-    return _Axis(name, labels, [best[at] for at in at_all], numeric)
-
-
-def _rank(results: Results, places: Sequence[int]) -> _Axis:
-    values = [float(value) for at in places[:_MAX_POINTS] if (value := _value(results, at)) is not None]
-    return _Axis("rank", [str(rank) for rank in range(1, len(values) + 1)], values, numeric=True)
+    return found[1] if found else None
 
 
 def _is_numeric(column: ParameterColumn) -> bool:

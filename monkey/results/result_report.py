@@ -56,7 +56,7 @@ def format_report(report: ResultReport) -> str:
         _best(report.results),
         _difference(report),
         _table(report.results),
-        format_code_block(chart, "mermaid") if chart else "",
+        f"{format_code_block(chart.text, 'mermaid')}{chart.note}\n" if chart else "",
         _failures(report.view),
         f"All rows: {format_inline_code(f'monkey results {name}')}; a job's log: `monkey logs JOB`.\n",
     ]

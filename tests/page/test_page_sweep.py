@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -174,7 +175,7 @@ def make_ends_scene(known: dict[str, list[str]]) -> Scene:
             k = await pen.begin(job, beat=False)
             if state == "running":
                 told = {"job": job, "k": k, "sweep": "small", "metrics": make_loss(last)}
-                pen.heart.vitals = lambda told=told: {"running": [told], "alert": ""}  # type: ignore[misc]
+                pen.heart.vitals = partial(dict, running=[told], alert="")
             else:
                 await pen.end(job, kinds[state], metrics=make_loss(last))
         view = (await world.reader().read()).sweeps["small"]

@@ -85,7 +85,7 @@ def test_it_says_what_came_of_the_sweep(tmp_path: Path) -> None:
     assert lines[4].startswith("**Best `loss`: 0.125** with `lr=2` (job `")
     assert [line.split(" | ")[:3] for line in lines if line.startswith("| 2")] == [["| 2", "0.125", "`succeeded`"]]
     assert "- 1 job failed: `exit code 1`: `ValueError: lr` (job `" in text
-    assert '    x-axis "lr" ["1", "2"]' in lines and "    line [0.5, 0.125]" in lines
+    assert '    x-axis "lr" ["1 (n 1)", "2 (n 1)"]' in lines and "    line [0.5, 0.125]" in lines
     assert lines[-1].startswith("All rows: `monkey results small`")
 
 
@@ -143,7 +143,7 @@ def test_a_report_is_never_longer_than_a_forge_takes(tmp_path: Path) -> None:
 
 
 def test_no_metric_is_no_chart() -> None:
-    assert draw_chart(made([{"lr": 1}, {"lr": 2}], accs(1.0, 2.0), metric=None)) == ""
+    assert draw_chart(made([{"lr": 1}, {"lr": 2}], accs(1.0, 2.0), metric=None)) is None
 
 
 def test_the_rule_that_separates_failures_is_named(tmp_path: Path) -> None:
