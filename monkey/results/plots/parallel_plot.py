@@ -81,7 +81,7 @@ def _ranges(axis: PlotAxis) -> list[tuple[str, float, float]]:
     there = sorted(place for place in axis.places if place is not None)
     values = sorted(set(there))
     if len(values) <= ROWS:
-        return [(f"{value:.5g}", value, value) for value in values]
+        return [(repr(value).removesuffix(".0"), value, value) for value in values]
     edges = [there[part * len(there) // ROWS] for part in range(ROWS)]
     ranges = []
     for start, after in zip(edges, [*edges[1:], None], strict=True):

@@ -236,6 +236,14 @@ def test_no_configuration_in_common_is_no_success_and_says_which_parameters_diff
     assert compared(base, new, "wd", "clip").pairs == 3
 
 
+def test_values_of_both_sides_differ_in_what_is_said_of_them() -> None:
+    before, after = ("mistralai/Mistral-7B-Instruct-v0.2", "mistralai/Mistral-7B-Instruct-v0.3")
+    base = side("BASE", grid(model=[before], seed=range(3)), logged(1, 2, 3))
+    head = side("HEAD", grid(model=[after], seed=range(3)), logged(1, 2, 3))
+    (said,) = compared(base, head).doubts
+    assert "v0.2 in BASE" in said and "v0.3 in HEAD" in said
+
+
 def test_seeds_that_do_not_meet_are_no_pairs() -> None:
     base = side("BASE", grid(lr=[1], seed=[0, 1, 2]), logged(1, 2, 3))
     head = side("HEAD", grid(lr=[1], seed=[3, 4, 5]), logged(1, 2, 3))

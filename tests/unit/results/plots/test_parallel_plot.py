@@ -35,3 +35,9 @@ def test_every_job_is_in_one_row_of_each_parameter(drawn: list[float]) -> None:
     assert len(rows) <= ROWS and sum(row.jobs for row in rows) == len(drawn)
     for row in rows:
         assert len(row.shares) == min(COLUMNS, len(drawn)) and sum(row.shares) == pytest.approx(1)
+
+
+def test_values_of_a_row_are_exact() -> None:
+    lrs = [0.001953125, 0.0019531, 16]
+    plot = make_parallel_plot(made(grid(lr=lrs, seed=range(2)), accs(*map(float, range(6)))), "acc")
+    assert [row.value for row in tabulate_heat(plot) if row.name == "lr"] == ["0.0019531", "0.001953125", "16"]
