@@ -20,6 +20,8 @@ from monkey.apply.world.world import World, open_world
 from monkey.errors import MonkeyError
 from monkey.protocol.sweeps.sweep_log import list_sweeps
 from monkey.results.causes.importance import ParameterImportance, rank_parameters
+from monkey.results.curves.curve_reader import CurveReader
+from monkey.results.curves.step_values import read_step_values
 from monkey.results.formats.arrow_table import make_arrow_table
 from monkey.results.result_filter import add_facts, filter_results, needs_facts
 from monkey.results.result_rows import ResultRow, Results, gather_results
@@ -58,6 +60,8 @@ class JobResult:
     #: Does it count in means, ranks and "best"?
     counts: bool
     diverged: bool
+    #: Metric to the step of its value, None for a value without one; {} where values are the last ones.
+    steps: Mapping[str, int | None]
 
 
 class SweepResults(Sequence[JobResult]):
@@ -126,18 +130,21 @@ class SweepHandle:
         """Name the sweep; nothing is read yet."""
         self.project, self.name = project, name
 
-    def results(self, where: str | None = None, *, best: bool = False) -> SweepResults:
-        """Read the jobs of the newest revision; `where`, `best`: as in `monkey results`.
+    def results(self, where: str | None = None, *, best: bool = False, step: int | None = None) -> SweepResults:
+        """Read the jobs of the newest revision; `where`, `best`, `step`: as in `monkey results`.
 
         Raises NotFound, StoreError, MonkeyError for a condition that cannot be read.
         """
-        return self.project.run(lambda world: self._read(world, where, best=best))
+        return self.project.run(lambda world: self._read(world, where, best, step))
 
-    async def _read(self, world: World, where: str | None, *, best: bool) -> SweepResults:
+    async def _read(self, world: World, where: str | None, best: bool, step: int | None) -> SweepResults:
         view = find_sweep(await world.reader().read(), self.name)
         revision = view.state.revision
         assert revision is not None  # find_sweep sees to it
         results = gather_results(revision.table, revision.settings, view.jobs, "best" if best else None)
+        if step is not None or results.take == "best":
+            reader = CurveReader(world.at, world.keys)
+            results = await read_step_values(results, reader, revision.adopted, step)
         if where is not None:
             facts = await read_sweep_facts(world, view) if needs_facts(where) else {}
             results = filter_results(add_facts(results, facts), where)

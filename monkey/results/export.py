@@ -37,6 +37,7 @@ def serialize_row(row: ResultRow) -> dict[str, Any]:
     - `usage`: cpus, memory_bytes, gpu_percent, gpu_memory_bytes, as far as they are known
     - `host`: the machine of its newest attempt; "" while that is not known
     - `signature`: that of its failure; "" for a job that did not fail
+    - `steps`: only where values are those of a step: metric to the step of its value, null for one without a step
     """
     return {
         "job": row.job,
@@ -53,13 +54,14 @@ def serialize_row(row: ResultRow) -> dict[str, Any]:
         "usage": row.usage,
         "host": row.host,
         "signature": row.signature,
+        **({"steps": row.steps} if row.steps else {}),
     }
 
 
 def format_results_csv(results: Results) -> Iterator[str]:
     """Yield all rows as CSV (RFC 4180), with these columns:
 
-    - job, state, every parameter, every metric;
+    - job, state, every parameter, every metric; NAME.step of a metric in `results.marked`;
     - counts, diverged (true or false), seconds, attempt;
     - the usage (cpus, memory_bytes, gpu_percent, gpu_memory_bytes) that any job has;
     - reason; host and signature of a failure, where any job has them.
@@ -70,10 +72,11 @@ def format_results_csv(results: Results) -> Iterator[str]:
     named = results.columns
     head = ["job", "state", *map(named.parameters.__getitem__, results.parameters)]
     head += map(named.metrics.__getitem__, metrics)
+    head += [f"{named.metrics[name]}.step" for name in results.marked]
     head += ["counts", "diverged", "seconds", "attempt", *usages, *ours]
     # Columns are made of all rows of a piece at once, and a parameter's text once for each of its values.
     cells = [_make_parameter_texts(results.table.columns[name]) for name in results.parameters]
-    values = [results.values[name] for name in metrics]
+    values = [results.values[name] for name in metrics] + [results.steps[name] for name in results.marked]
     ids, seen = results.table.ids, results.seen
 
     def write(places: Sequence[int]) -> list[Iterable[str]]:
@@ -106,7 +109,8 @@ def list_own_columns(results: Results) -> list[str]:
 
 def format_groups_csv(groups: Sequence[ResultGroup], names: Sequence[str], results: Results) -> Iterator[str]:
     """Yield groups as CSV: the parameters `names`, the number of jobs, and the SPREAD of each metric."""
-    metrics, parts = results.metrics, [f".{part}" for part in SPREAD]
+    metrics = results.metrics
+    parts = [f".{part}" for part in SPREAD]
     columns = results.name_columns(["jobs"], ["", *parts])
     head = [*map(columns.parameters.__getitem__, names), "jobs"]
     head += [columns.metrics[metric] + part for metric in metrics for part in parts]

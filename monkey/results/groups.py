@@ -47,10 +47,10 @@ class ResultGroup:
     mixed: Sequence[str]
 
 
-def find_parameters(names: Sequence[str], results: Results, option: str) -> list[str]:
-    """Return the parameters that an option names, bare or by their columns. Raises MonkeyError for an unknown one."""
+def find_parameters(names: Sequence[str], results: Results) -> list[str]:
+    """Return the parameters to group by, named bare or by their columns. Raises MonkeyError for an unknown one."""
     columns = results.columns.parameters
-    return [find_named(name, results.parameters, columns, "parameter", option) for name in names]
+    return [find_named(name, results.parameters, columns, "parameter", "--group-by") for name in names]
 
 
 def group_results(results: Results, names: Sequence[str]) -> list[ResultGroup]:

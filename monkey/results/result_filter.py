@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from monkey.errors import MonkeyError
 from monkey.protocol.record.facts import FACT_NAMES
 from monkey.results.result_rows import ResultRow, Results
-from monkey.spec.job.column_names import OWN_COLUMNS, list_spellings
+from monkey.spec.job.column_names import OWN_COLUMNS, USAGES, list_spellings
 from monkey.spec.parameters.conditions import ConditionError, parse_condition
 
 #: What conditions on facts begin with.
@@ -33,18 +33,18 @@ def filter_results(results: Results, condition: str) -> Results:
     try:
         parsed = parse_condition(_SIGNATURE.sub(_quote, condition), names)
         used = {said: read[said] for said in parsed.uses.difference(OWN_COLUMNS) if said in read}
-        return results.choose([at for at in results.order if parsed.holds(_list_fields(results.row(at), used))])
+        ours = parsed.uses.intersection(OWN_COLUMNS)
+        return results.choose([at for at in results.order if parsed.holds(_list_fields(results.row(at), used, ours))])
     except ConditionError as exc:
         raise MonkeyError(f"--where {condition!r}: {exc.message}", hint=exc.hint) from exc
 
 
-def _list_fields(row: ResultRow, used: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
-    """Return what a condition may name of a job; `used`: names to where their values are."""
-    ours = {name: getattr(row, name, None) for name in OWN_COLUMNS}
-    known = {name: value for name, value in ours.items() if value is not None and value != ""}
+def _list_fields(row: ResultRow, used: Mapping[str, tuple[str, str]], ours: Iterable[str]) -> dict[str, Any]:
+    """Return what a condition names of a job; `used`: names to where their values are, `ours`: columns of our own."""
     values = {"metrics": row.metrics, "parameters": row.parameters}
     found = {said: values[of][name] for said, (of, name) in used.items() if name in values[of]}
-    return {**row.facts, **known, **row.usage, **found}
+    known = {name: row.usage.get(name) if name in USAGES else getattr(row, name) for name in ours}
+    return {**row.facts, **{name: value for name, value in known.items() if value is not None and value != ""}, **found}
 
 
 def needs_facts(condition: str | None) -> bool:

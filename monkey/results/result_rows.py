@@ -15,7 +15,7 @@ from monkey.errors import MonkeyError
 from monkey.metrics.summary import find_job_value, has_diverged, is_finite, is_result
 from monkey.plan.text.describe import is_replicate
 from monkey.results.failure_kinds import sign_failure
-from monkey.spec.job.column_names import USAGES, ColumnNames, list_spellings, name_columns
+from monkey.spec.job.column_names import USAGES, ColumnNames, list_spellings, mark_last_values, name_columns
 from monkey.spec.job.job_table import JobTable, ParameterValue
 from monkey.spec.job.recipe import MetricTake, SweepSettings
 from monkey.spec.yaml.mistakes import suggest_word
@@ -79,6 +79,8 @@ class ResultRow(NamedTuple):
     signature: str
     #: What its result came from, by `facts.NAME`; {} unless the results were given facts.
     facts: Mapping[str, Any]
+    #: Metric to the step of its value, None for a value without one; {} where values are the last ones.
+    steps: Mapping[str, int | None]
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Results:
     #: The metric that ranks them, if the spec names one, and whether more of it is better.
     metric: str | None
     maximize: bool
-    #: Metric to its column; of the metric that ranks, the value that `take` says, of others the last.
+    #: Metric to its column; of the metric that ranks, the value that `take` says, of others the last, or see `moments`.
     values: Mapping[str, MetricColumn]
     #: Is the last value of the metric that ranks not finite?
     diverged: Sequence[bool]
@@ -105,6 +107,13 @@ class Results:
     hidden: frozenset[tuple[str, str]] = frozenset()
     #: The parameters that the spec declares to be repeats.
     declared_repeats: Collection[str] = ()
+    #: Which value of the metric that ranks stands for a job, and metrics whose last value stands whatever that is.
+    take: MetricTake = "last"
+    last: Collection[str] = ()
+    #: The step of each job that all other values are of; None until `read_step_values` has read them.
+    moments: Sequence[int | None] | None = None
+    #: Metric to the steps of its values, with `moments`. One that is not the job's own is marked.
+    steps: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
 
     # Cached, because each reads all jobs: asked for again with every row, they once took minutes of 100,000 jobs.
     @cached_property
@@ -141,8 +150,26 @@ class Results:
         return self.name_columns()
 
     def name_columns(self, ours: Collection[str] = (), parts: Sequence[str] = ("",)) -> ColumnNames:
-        """Return the columns in a table, as `monkey.spec.job.column_names` has them."""
-        return name_columns(self.table.columns, self.values, ours, parts)
+        """Return the columns in a table, as `monkey.spec.job.column_names` has them; last values say that they are."""
+        if self.moments is not None:
+            parts = [*parts, ".step"]
+        named = name_columns(self.table.columns, self.values, ours, parts)
+        mixed = self.take == "best" and self.moments is None
+        return mark_last_values(named, (self.metric, *self.last)) if mixed else named
+
+    @cached_property
+    def marked(self) -> Sequence[str]:
+        """The metric that ranks, and others with values of another step than its; none where values are the last."""
+        own = self.moments
+        if own is None:
+            return []
+        found = []
+        for name in self.metrics:
+            steps = self.steps[name]
+            moved = (self.values[name][at] for at in self.order if steps[at] != own[at])
+            if name == self.metric or any(value is not None for value in moved):
+                found.append(name)
+        return found
 
     @cached_property
     def usages(self) -> tuple[str, ...]:
@@ -193,6 +220,7 @@ class Results:
             seen.host,
             signature,
             self.facts.get(seen.facts, {}),
+            {name: self.steps[name][at] for name in shown if name in self.steps},
         )
 
     def sign(self, at: int) -> str:
@@ -236,7 +264,8 @@ def gather_results(
     order: Sequence[int] = range(len(seen))
     if metric is not None:
         order = rank_places(values.get(metric, [None] * len(seen)), counts, maximize=maximize)
-    return Results(table, seen, metric, maximize, values, diverged, counts, order, declared_repeats=settings.repeats)
+    found = Results(table, seen, metric, maximize, values, diverged, counts, order, declared_repeats=settings.repeats)
+    return replace(found, take=take or settings.take, last=settings.last)
 
 
 def _gather_values(

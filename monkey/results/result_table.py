@@ -36,6 +36,8 @@ class ResultColumn:
     right: bool = False
     #: Where the terminal is too narrow, the column with the highest number is left out first; 0: never.
     leaves: int = 0
+    #: Is it the metric that ranks?
+    ranks: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def tabulate_results(results: Results, *, everything: bool = False, top: int | N
     places, usages = results.order[:top], results.usages if everything else ()
     parameters = tuple(name for name in results.parameters if everything or name in results.varying)
     metrics = results.metrics if everything else results.metrics[:_METRICS]
-    named = name_shown_columns(results)
+    named = results.name_columns(["time", *_USED.values()])
     jobs = [results.seen[at] for at in places]
     times = ["" if job.seconds is None else _time(job.seconds) for job in jobs]
     columns = [
@@ -91,28 +93,20 @@ def tabulate_results(results: Results, *, everything: bool = False, top: int | N
     return ResultTable(tuple(columns), _left_out(results, parameters, metrics))
 
 
-def name_shown_columns(results: Results) -> ColumnNames:
-    """Return the columns of parameters and metrics in a table of jobs for people."""
-    return results.name_columns(["time", *_USED.values()])
-
-
-def name_group_columns(results: Results) -> ColumnNames:
-    """Return the columns of parameters and metrics in a table of groups for people."""
-    return results.name_columns(["n"])
-
-
 def tabulate_groups(
     groups: Sequence[ResultGroup], names: Sequence[str], results: Results, *, everything: bool = False
 ) -> ResultTable:
     """Return one line a group: its parameters, mean ± t interval of the metrics, how many jobs that is of."""
     metrics = results.metrics if everything else results.metrics[:_METRICS]
-    named, columns = name_group_columns(results), []
+    named = results.name_columns(["n"])
+    columns = []
     for name in names:
         cells = [format_value(made.parameters[name]) if name in made.parameters else "" for made in groups]
         columns.append(ResultColumn(named.parameters[name], cells, _is_numeric(results.table.columns[name])))
     for i, name in enumerate(metrics):
         spreads = [format_spread(made.metrics.get(name)) for made in groups]
-        columns.append(ResultColumn(named.metrics[name], spreads, True, leaves=_METRIC_LEAVES + i if i else 0))
+        leaves = _METRIC_LEAVES + i if i else 0
+        columns.append(ResultColumn(named.metrics[name], spreads, True, leaves, name == results.metric))
     first = metrics[0] if metrics else ""
     columns.append(ResultColumn("n", [_n(made, first) for made in groups], True))
     return ResultTable(tuple(columns), _left_out(results, results.parameters, metrics))
@@ -167,8 +161,20 @@ def _tabulate_metric(
         # A run that was not finite on the way says so, whatever stands for it.
         if cell and cell != "nan" and results.seen[at].metrics[name].get("nonfinite"):
             cell += " (nan)"
+        if cell and results.steps:
+            cell += _mark_step(results, name, at)
         cells.append(cell)
-    return ResultColumn(named.metrics[name], cells, True, leaves)
+    return ResultColumn(named.metrics[name], cells, True, leaves, name == results.metric)
+
+
+def _mark_step(results: Results, name: str, at: int) -> str:
+    """Return what is said of a value that is not of the job's own step."""
+    step = results.steps[name][at]
+    if name in results.last or results.moments is None:
+        return ""
+    if step is None:
+        return " (last)" if name != results.metric else ""
+    return f" (step {step})" if step != results.moments[at] else ""
 
 
 def _name_states(results: Results, places: Sequence[int]) -> Sequence[str]:

@@ -11,7 +11,7 @@ from monkey.apply.watch.sweep_progress import SweepPace
 from monkey.metrics.summary import find_job_value, has_diverged, is_result
 from monkey.plan.text.describe import make_value_format
 from monkey.protocol.status.store_snapshot import JobState, SweepView
-from monkey.spec.job.column_names import name_columns
+from monkey.spec.job.column_names import mark_last_values, name_columns
 from monkey.spec.job.job_table import JobTable, ParameterValue
 from monkey.spec.job.recipe import SweepSettings
 from monkey.web.safe_json import encode_shown_json, make_json_number
@@ -134,7 +134,11 @@ class SweepTable:
         """Return rows as columns, and the titles of parameters (`p:NAME`) and metrics (`m:NAME`) that are not NAME."""
         assert self._view is not None
         told = _serialize_rows(rows)
-        parameters, metrics = name_columns(_list_jobs(self._view).columns, told["metrics"], _SHOWN)
+        named = name_columns(_list_jobs(self._view).columns, told["metrics"], _SHOWN)
+        settings = _find_settings(self._view)
+        if settings.take == "best":
+            named = mark_last_values(named, (settings.metric, *settings.last))
+        parameters, metrics = named
         titles = {f"p:{name}": column for name, column in parameters.items() if column != name}
         titles |= {f"m:{name}": column for name, column in metrics.items() if column != name}
         return {**told, "titles": titles}
@@ -152,11 +156,14 @@ def _list_jobs(view: SweepView) -> JobTable:
     return view.state.revision.table
 
 
+def _find_settings(view: SweepView) -> SweepSettings:
+    return view.state.revision.settings if view.state.revision else SweepSettings()
+
+
 def make_row(view: SweepView, job: str) -> TableRow:
     """Return what the table shows of a job."""
     seen = view.view(job)
-    revision = view.state.revision
-    settings = revision.settings if revision else SweepSettings()
+    settings = _find_settings(view)
     metrics = {}
     for name, entry in seen.metrics.items():
         take = settings.take if name == settings.metric else "last"

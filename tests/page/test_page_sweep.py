@@ -209,3 +209,21 @@ def test_the_page_and_the_report_rank_jobs_as_results_does(
         if tab.get_by_role("link", name="small").count():
             tab.get_by_role("link", name="small").first.click()
         assert read_order(tab) == known["results"] == sort_by_pandas(known["jobs"])
+
+
+async def play_best(world: World, pen: Pen, jobs: list[str]) -> None:
+    await pen.begin(jobs[0], beat=False)
+    await pen.end(jobs[0], metrics=make_loss(0.3) | {"acc": make_loss(0.7)["loss"]})
+
+
+def test_last_values_beside_a_best_one_say_so(browser: Browser, tmp_path: Path) -> None:
+    spec = SPEC.replace("{name: loss}", "{name: loss, take: best}")
+    with served(tmp_path, spec, play_best) as link, open_tab(browser, link) as tab:
+        tab.get_by_role("link", name="small").click()
+        rows = tab.locator("tbody tr[aria-rowindex]")
+        rows.nth(7).wait_for()
+        heads = [text.strip("↑↓") for text in tab.locator("thead th").all_text_contents()]
+        assert heads[2:4] == ["loss", "acc (last)"]
+        assert rows.first.locator("td").all_text_contents()[2:4] == ["0.1", "0.7"]
+        tab.get_by_role("searchbox").fill("acc>0.5")
+        tab.get_by_role("status").get_by_text("1 of 8 jobs", exact=True).wait_for()

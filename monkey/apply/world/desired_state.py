@@ -250,8 +250,7 @@ def _wanted(
 
 
 def _warn_of_columns(spec: Spec, table: JobTable) -> Iterator[str]:
-    metric = spec.metric.name if spec.metric else None
-    for path, told in explain_columns(table.columns, metric):
+    for path, told in explain_columns(table.columns, spec.settings().metric):
         yield f"{spec.source}:{spec.document.place(Mistake(path, '', on_key=True)).line}: {told}"
 
 

@@ -19,6 +19,8 @@ from monkey.errors import MonkeyError, NotFound
 from monkey.protocol.layout import Keys
 from monkey.protocol.status.agent_views import SweepView
 from monkey.protocol.status.job_view import JobView
+from monkey.results.curves.curve_reader import CurveReader
+from monkey.results.curves.step_values import read_step_values
 from monkey.results.export import format_results_csv, serialize_row
 from monkey.results.result_filter import add_facts, filter_results, needs_facts
 from monkey.results.result_rows import Results, gather_results
@@ -80,7 +82,7 @@ async def _fetch(world: World, asked: _FetchOptions) -> str:
     if found.job is not None and (asked.where or asked.top):
         raise MonkeyError("--where and --top choose jobs of a sweep, and this is one job")
     facts = await read_sweep_facts(world, found.view) if needs_facts(asked.where) else {}
-    results = None if found.job else _chosen(found.view, asked, facts)
+    results = None if found.job else await _choose(world, found.view, asked, facts)
     jobs = [found.job] if found.job else [results.table.ids[at] for at in results.order] if results else []
     files = _files(world.keys, found.view, jobs, asked, alone=found.job is not None)
     if not any(files.values()):
@@ -99,11 +101,15 @@ async def _fetch(world: World, asked: _FetchOptions) -> str:
     return _told(brought, files, directory.root, as_json=asked.as_json)
 
 
-def _chosen(view: SweepView, asked: _FetchOptions, facts: Mapping[str, Mapping[str, Any]]) -> Results:
+async def _choose(
+    world: World, view: SweepView, asked: _FetchOptions, facts: Mapping[str, Mapping[str, Any]]
+) -> Results:
     """Return the jobs to fetch, the best first."""
     revision = view.state.revision
     assert revision is not None  # find sees to it
     results = gather_results(revision.table, revision.settings, view.jobs)
+    if results.take == "best":
+        results = await read_step_values(results, CurveReader(world.at, world.keys), revision.adopted)
     if asked.where:
         results = filter_results(add_facts(results, facts), asked.where)
     states = ENDED if asked.where else ("succeeded", "stopped")

@@ -24,6 +24,8 @@ from monkey.protocol.status.store_snapshot import StoreSnapshot, SweepView
 from monkey.protocol.sweeps.revision import NumberedRevision
 from monkey.protocol.sweeps.sweep_log import list_revisions
 from monkey.results.causes.importance import rank_parameters, serialize_importance
+from monkey.results.curves.curve_reader import CurveReader
+from monkey.results.curves.step_values import read_step_values
 from monkey.results.earlier_results import gather_earlier
 from monkey.results.export import format_groups_csv, format_json_rows, format_results_csv, serialize_row
 from monkey.results.formats.arrow_table import encode_parquet
@@ -33,6 +35,8 @@ from monkey.results.result_filter import add_facts, drop_unchanged, filter_resul
 from monkey.results.result_report import ResultReport, format_report
 from monkey.results.result_rows import Results, explain_unmeasured, gather_results
 
+#: Rows up to which a table for people reads curves unasked: each takes milliseconds, in a bucket more.
+_MANY = 500
 #: Formats by the end of a file's name.
 _SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex"}
 
@@ -43,6 +47,7 @@ class _ResultsOptions:
     group_by: tuple[str, ...]
     where: str | None
     best: bool
+    step: int | None
     top: int | None
     everything: bool
     only_changed: bool
@@ -56,7 +61,10 @@ class _ResultsOptions:
 @click.argument("sweep", required=False, shell_complete=complete_sweep_names)
 @click.option("--group-by", metavar="NAME,…", help="Show means, with 95 % t intervals, of jobs that share these.")
 @click.option("--where", metavar="CONDITION", help="Only matching jobs: 'lr < 0.1 and state == \"succeeded\"'.")
-@click.option("--best", is_flag=True, help="Rank by best values, whatever the spec takes.")
+@click.option(
+    "--best", "--at-best", "best", is_flag=True, help="Rank by best values, and show other metrics at their steps."
+)
+@click.option("--step", type=int, metavar="N", help="Show values at step N, or the last ones before.")
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
 @click.option("--all", "everything", is_flag=True, help="Show all columns.")
 @click.option("--only-changed", is_flag=True, help="Leave out parameters and metrics that are the same in all rows.")
@@ -82,6 +90,7 @@ def results_command(sweep: str | None, group_by: str | None, output: Path | None
     )
     for option, on in {"--group-by": names, "--top": asked.top, "--all": asked.everything}.items():
         check_one_format(**{option: bool(on), "--markdown": asked.format == "markdown"})
+    check_one_format(**{"--best": asked.best, "--step": asked.step is not None})
     check_one_format(**{"--group-by": bool(names), "--parquet": asked.format == "parquet"})
     for name in ("csv", "markdown", "latex", "parquet"):
         check_one_format(**{"--importance": asked.importance, f"--{name}": asked.format == name})
@@ -127,6 +136,8 @@ class _Seen(NamedTuple):
     revisions: list[NumberedRevision]
     #: Only for a condition that names them.
     facts: dict[str, dict[str, Any]]
+    #: Only where values of one step were read.
+    results: Results | None
 
 
 async def _read(world: World, asked: _ResultsOptions) -> _Seen:
@@ -136,15 +147,41 @@ async def _read(world: World, asked: _ResultsOptions) -> _Seen:
     if asked.format == "markdown":
         revisions = await list_revisions(world.at, world.keys, world.signers, view.state.name)
     facts = await read_sweep_facts(world, view) if needs_facts(asked.where) else {}
-    return _Seen(view, judge_sweep(world.keys.project, snapshot, view, time.time()), revisions, facts)
+    results = await _read_step_values(world, view, asked)
+    return _Seen(view, judge_sweep(world.keys.project, snapshot, view, time.time()), revisions, facts, results)
+
+
+async def _read_step_values(world: World, view: SweepView, asked: _ResultsOptions) -> Results | None:
+    """Return the results with values of one step a job, where they are asked for; None for those as they are."""
+    revision = view.state.revision
+    assert revision is not None  # _one sees to it
+    best = asked.best or revision.settings.take == "best"
+    # Importance is of the metric that ranks alone.
+    if asked.step is None and (asked.importance or not best):
+        return None
+    results = _gather(view, asked)
+    chooses = asked.where or asked.group_by or asked.step is not None
+    needed = results if chooses else results.choose(results.order[: asked.top])
+    if len(needed.order) > _MANY:
+        if asked.format in ("", "markdown") and not (asked.best or chooses):
+            click.echo("note: (last) is not at the step of the best value; --at-best reads what was there", err=True)
+            return None
+        if len(needed.metrics) > 1:
+            click.echo(f"reading the curves of {len(needed.order):,} jobs", err=True)
+    read = await read_step_values(needed, CurveReader(world.at, world.keys), revision.adopted, asked.step)
+    return read if chooses else read.choose(results.order)
+
+
+def _gather(view: SweepView, asked: _ResultsOptions) -> Results:
+    revision = view.state.revision
+    assert revision is not None  # _one sees to it
+    return gather_results(revision.table, revision.settings, view.jobs, "best" if asked.best else None)
 
 
 def _render(seen: _Seen, asked: _ResultsOptions) -> Iterable[str] | bytes:
     view = seen.view
-    revision = view.state.revision
-    assert revision is not None  # _one sees to it
-    results = gather_results(revision.table, revision.settings, view.jobs, "best" if asked.best else None)
-    if missing := explain_unmeasured(results):
+    results = seen.results or _gather(view, asked)
+    if asked.step is None and (missing := explain_unmeasured(results)):
         click.echo(f"warning: {flatten_text(missing)}", err=True)
     if asked.where:
         results = filter_results(add_facts(results, seen.facts), asked.where)
@@ -189,7 +226,7 @@ def _render_jobs(results: Results, asked: _ResultsOptions) -> Iterable[str] | by
 
 def _render_groups(results: Results, asked: _ResultsOptions) -> Iterable[str]:
     results = drop_unchanged(results) if asked.only_changed else results
-    names = find_parameters(asked.group_by, results, "--group-by")
+    names = find_parameters(asked.group_by, results)
     groups = group_results(results, names)
     if asked.format == "json":
         return format_json_rows(map(serialize_group, groups[: asked.top]), dump_json)

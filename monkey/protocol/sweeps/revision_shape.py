@@ -127,6 +127,7 @@ SETTINGS = {
     "maximize": entry_shape.is_flag,
     "take": entry_shape.make_choice_test(("last", "best")),
     "repeats": _texts,
+    "last": entry_shape.make_list_test(entry_shape.is_text),
     "checkpoint_every": _duration,
     "checkpoint_keep": entry_shape.is_count,
     "secrets": entry_shape.make_list_test(_variable),

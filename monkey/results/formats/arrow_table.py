@@ -35,6 +35,9 @@ def make_arrow_table(results: Results) -> pyarrow.Table:
         columns[results.columns.parameters[name]] = _make_parameter(results.table.columns[name], order)
     for name in results.metrics:
         columns[results.columns.metrics[name]] = _make_metric(results.values[name], order)
+    for name in results.marked:
+        steps = [results.steps[name][at] for at in order]
+        columns[f"{results.columns.metrics[name]}.step"] = pa.array(steps, pa.int64())
     columns["counts"] = pa.array([results.counts[at] for at in order], pa.bool_())
     columns["diverged"] = pa.array([results.diverged[at] for at in order], pa.bool_())
     columns["seconds"] = pa.array([job.seconds for job in seen], pa.float64())

@@ -7,14 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from monkey.results.groups import ResultGroup
 from monkey.results.result_rows import Results
-from monkey.results.result_table import (
-    INTERVAL,
-    ResultTable,
-    name_group_columns,
-    name_shown_columns,
-    tabulate_groups,
-    tabulate_results,
-)
+from monkey.results.result_table import INTERVAL, ResultTable, tabulate_groups, tabulate_results
 
 #: What is not itself in LaTeX's text, or begins something there. Brackets and stars after a line's end are arguments.
 _ESCAPES = {
@@ -49,7 +42,7 @@ def format_latex(results: Results, *, everything: bool = False, top: int | None 
     made = tabulate_results(results, everything=everything, top=top)
     best = results.best
     bold = {row for row, at in enumerate(results.order[:top]) if best and results.table.ids[at] == best.job}
-    return _lay_out(made, bold, name_shown_columns(results).metrics.get(results.metric or ""))
+    return _lay_out(made, bold)
 
 
 def format_latex_groups(
@@ -64,8 +57,7 @@ def format_latex_groups(
     made = tabulate_groups(groups[:top], names, results, everything=everything)
     means = [_find_mean(group, results.metric) for group in groups[:top]]
     bold = {row for row, mean in enumerate(means) if mean is not None and mean == means[0]}
-    metric = name_group_columns(results).metrics.get(results.metric or "")
-    return [*_lay_out(made, bold, metric), f"% {INTERVAL}"]
+    return [*_lay_out(made, bold), f"% {INTERVAL}"]
 
 
 def _find_mean(group: ResultGroup, metric: str | None) -> float | None:
@@ -85,14 +77,15 @@ def _escape(character: str) -> str:
     return " " if character.isspace() else f"{{[}}U+{ord(character):04X}{{]}}"
 
 
-def _lay_out(made: ResultTable, bold: Collection[int], metric: str | None) -> list[str]:
+def _lay_out(made: ResultTable, bold: Collection[int]) -> list[str]:
     align = "".join("r" if column.right else "l" for column in made.columns)
     lines = [_HEAD, f"\\begin{{tabular}}{{{align}}}", r"\toprule", _join(map(escape_latex, made.names)), r"\midrule"]
     for row, cells in enumerate(made.rows):
         shown = [_format_cell(cell) for cell in cells]
         if row in bold:
             shown = [
-                f"\\textbf{{{cell}}}" if name == metric else cell for name, cell in zip(made.names, shown, strict=True)
+                f"\\textbf{{{cell}}}" if column.ranks else cell
+                for column, cell in zip(made.columns, shown, strict=True)
             ]
         lines.append(_join(shown))
     return [*lines, r"\bottomrule", r"\end{tabular}"]

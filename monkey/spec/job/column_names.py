@@ -47,6 +47,12 @@ def _name(names: Iterable[str], kind: str, taken: set[str], parts: Sequence[str]
     return found
 
 
+def mark_last_values(columns: ColumnNames, exempt: Collection[str | None]) -> ColumnNames:
+    """Return columns in which all metrics but these say that they are last values, where a row's metric is the best."""
+    marked = {name: column if name in exempt else f"{column} (last)" for name, column in columns.metrics.items()}
+    return columns._replace(metrics=marked)
+
+
 def list_spellings(columns: Mapping[str, str], kind: str) -> dict[str, str]:
     """Return what users may write for each name: its column first, then the bare name, then that with the prefix."""
     prefixed = {f"{kind}.{name}": name for name in columns}

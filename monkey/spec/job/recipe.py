@@ -118,6 +118,8 @@ class SweepSettings:
     take: MetricTake = "last"
     #: Names of the parameters that only run a configuration again.
     repeats: list[str] = field(default_factory=list)
+    #: Metrics whose last value stands for a job, while others have that of the best one's step.
+    last: list[str] = field(default_factory=list)
     #: Seconds between copies of a running job's checkpoint to the store, and how many stay there.
     checkpoint_every: float = 600
     checkpoint_keep: int = 2
@@ -174,6 +176,7 @@ class SweepSettings:
             "take": self.take if self.take != "last" else None,
             "repeats": self.repeats,
             "log_limit": self.log_limit,
+            "last": self.last,
         }
         return {name: value for name, value in plain.items() if name not in later} | {
             name: value for name, value in later.items() if value

@@ -96,6 +96,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
             "name": {"type": "string", "minLength": 1, "description": "As monkey.log calls it."},
             "goal": {"enum": ["minimize", "maximize"], "default": "minimize", "description": "Which end is better."},
             "take": {"enum": ["last", "best"], "default": "last", "description": "Which value stands for a job."},
+            "last": {**_TEXTS, "description": "Metrics whose last value stands, not that at the step of the best."},
         },
         "required": ["name"],
         "additionalProperties": False,

@@ -183,6 +183,7 @@ class MetricFields(_Model):
     name: str = Field(min_length=1)
     goal: Literal["minimize", "maximize"] = "minimize"
     take: MetricTake = "last"
+    last: list[str] = []
 
 
 class ResourceFields(_Model):
@@ -312,6 +313,7 @@ class Spec(_Model):
             maximize=self.metric is not None and self.metric.goal == "maximize",
             take=self.metric.take if self.metric else "last",
             repeats=list(self.repeat),
+            last=self.metric.last if self.metric else [],
             secrets=self.secrets,
             stop_when=self.stop_when,
             sources=self.metrics,

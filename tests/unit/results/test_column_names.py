@@ -110,7 +110,7 @@ def test_tables_for_people() -> None:
 @pytest.mark.parametrize("prefix", ["", "parameter."])
 def test_groups(name: str, prefix: str) -> None:
     results = make_results()
-    names = find_parameters([prefix + name, "acc"], results, "--group-by")
+    names = find_parameters([prefix + name, "acc"], results)
     groups = group_results(results, names)
     head, first, _ = csv.reader(io.StringIO("".join(format_groups_csv(groups, names, results)), newline=""))
     assert Counter(head).most_common(1)[0][1] == 1
@@ -176,3 +176,16 @@ def test_plots() -> None:
     parallel = make_parallel_plot(results, "acc")
     assert [axis.name for axis in parallel.axes] == ["acc", "parameter.seconds"] and parallel.metric == "metric.acc"
     assert list(parallel.values) == [1, 0.5, 0] and parallel.ranks
+
+
+def test_last_values_beside_a_best_one_say_so_until_they_are_read() -> None:
+    seen = [Job(metrics={"acc": metric(0.5, 0.9), "loss": metric(2.5), "flops": metric(7)})] * 2
+    jobs = [{"lr": 0.1}, {"lr": 0.2}]
+    for take, loss in {"best": "loss (last)", "last": "loss"}.items():
+        results = made(jobs, seen, take=take, last=["flops"])
+        assert tabulate_results(results).names[1:4] == ("acc", "flops", loss)
+        groups = group_results(results, ["lr"])
+        assert tabulate_groups(groups, ["lr"], results).names[1:4] == ("acc", "flops", loss)
+        assert make_scatter_plot(results, "loss", "lr").title == f"{loss} by lr"
+        assert loss in next(iter(format_results_csv(results))).splitlines()[0].split(",")
+        assert len(filter_results(results, "loss == 2.5 and metric.loss == 2.5").rows) == 2

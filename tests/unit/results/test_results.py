@@ -79,7 +79,7 @@ def test_groups_by_several_and_by_absent_parameters() -> None:
 
 def test_an_unknown_group_names_the_nearest() -> None:
     with pytest.raises(MonkeyError) as raised:
-        find_parameters(["lrr"], made(JOBS, accs(1, 2, 3, 4)), "--group-by")
+        find_parameters(["lrr"], made(JOBS, accs(1, 2, 3, 4)))
     assert "'lrr'" in raised.value.message and "'lr'" in (raised.value.hint or "")
 
 

@@ -126,6 +126,7 @@ WRONG: dict[str, list[Any]] = {
     "settings.maximize": ["yes"],
     "settings.take": ["first", None, 5],
     "settings.repeats": [None, "seed", [5]],
+    "settings.last": ["loss", [5], {"loss": 1}],
     "settings.checkpoint_every": [NAN, "x", -1],
     "settings.checkpoint_keep": [-1, None],
     "settings.secrets": [NAN, "TOKEN", [5], ["A=B"], [None]],

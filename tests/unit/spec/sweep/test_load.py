@@ -78,6 +78,10 @@ def test_the_value_of_a_metric_that_counts_is_the_last_unless_the_spec_says_best
     written = [settings.to_json() for settings in takes.values()]
     assert ["take" in data for data in written] == [False, False, True], "an agent of before reads the others"
     assert [SweepSettings.from_json(data) for data in written] == list(takes.values())
+    text = "command: a\nmetric: {name: loss, take: best, last: [seconds, flops]}\n"
+    found = parse_spec(text, "specs/a.yaml", Path()).settings()
+    assert found.last == ["seconds", "flops"] and SweepSettings.from_json(found.to_json()) == found
+    assert all("last" not in data for data in written)
 
 
 def test_the_least_spec() -> None:
