@@ -8,6 +8,7 @@ from math import nan
 import pytest
 
 from monkey.results.export import escape_formula, format_groups_csv, format_results_csv, serialize_row
+from monkey.results.formats.arrow_table import make_arrow_table
 from monkey.results.groups import group_results, serialize_group
 from tests.unit.results.sample_results import JOBS, Job, accs, made, metric, read
 
@@ -122,3 +123,22 @@ def test_csv_of_groups() -> None:
             "acc.n": "2",
         },
     ]
+
+
+#: Texts that spreadsheets would take for formulas; all but the last are ordinary parameters.
+FORMULAS = ["--no-aug", "+experiment=base", "@config.yaml", "-x", "=1+2"]
+
+
+@pytest.mark.needs("pyarrow")
+@pytest.mark.needs("pandas")
+def test_programs_find_texts_as_they_are_in_all_but_csv() -> None:
+    import pandas
+
+    texts = [*FORMULAS, "plain", "-1.5", "a-b"]
+    results = made([{"flag": text} for text in texts], accs(*range(len(texts), 0, -1)))
+    guarded = [f"'{text}" if text in FORMULAS else text for text in texts]
+    text = "".join(format_results_csv(results))
+    assert [row["flag"] for row in csv.DictReader(io.StringIO(text, newline=""))] == guarded
+    assert pandas.read_csv(io.StringIO(text, newline=""))["flag"].tolist() == guarded
+    assert [json.loads(json.dumps(serialize_row(row)))["parameters"]["flag"] for row in results.rows] == texts
+    assert make_arrow_table(results).to_pandas()["flag"].tolist() == texts
