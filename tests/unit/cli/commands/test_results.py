@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,3 +137,36 @@ def test_importance_is_of_thirty_jobs_at_least(capfd: pytest.CaptureFixture[str]
     assert "expected at least 30 jobs" in capfd.readouterr().err
     assert run_guarded(["results", "small", "--importance", "--csv"]) != 0
     assert "--importance and --csv exclude each other" in capfd.readouterr().err
+
+
+def test_a_large_table_reads_no_curves_unasked_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_project(
+        tmp_path,
+        "name: many\ncommand: python3 train.py {i}\nparameters: {i: {range: [0, 501]}}\n"
+        "metric: {name: loss, take: best}\n",
+    )
+    about = {"last": 0.5, "min": 0.1, "max": 9.0, "step": 9, "best_min_step": 4, "best_max_step": 0}
+    moment = {**about, "step": 4, "last": 0.75}
+
+    async def end_one() -> None:
+        async with opened(tmp_path) as world:
+            job = (await apply(world)).wanted[0].desired.table.ids[7]
+            pen = Pen(world)
+            await pen.begin(job)
+            await pen.end(job, metrics={"loss": about, "acc": about, "same": moment})
+
+    asyncio.run(end_one())
+    monkeypatch.chdir(tmp_path)
+    for options, heads, note in (
+        ([], ["loss", "acc (last)", "same (last)"], "note: (last) is not at the step of the best value"),
+        (["--top", "3"], ["loss", "acc", "same"], ""),
+        (["--at-best"], ["loss", "acc", "same"], "reading the curves of 501 jobs"),
+    ):
+        assert run_guarded(["results", "many", *options]) == 0
+        shown, said = capfd.readouterr()
+        assert re.split(r"  +", shown.splitlines()[0].strip())[1:4] == heads
+        assert note in said and bool(note) is bool(said)
+    # No record is in the store: the last value of acc is marked. That of `same` is of the step.
+    assert "0.5 (last)  0.75  " in shown
