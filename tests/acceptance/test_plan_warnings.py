@@ -14,3 +14,5 @@ def test_a_plan_warns_of_values_that_are_other_than_they_look(shop: Shop) -> Non
         "specs/sweep.yaml:6:11: 08 is the number 8: write 8, or '08' in quotes",
     ]
     assert shop.json("plan")["sweeps"][0]["warnings"] == said
+    told = shop.run("validate").stderr.splitlines()
+    assert [line.removeprefix("warning: ") for line in told] == said

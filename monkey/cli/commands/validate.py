@@ -23,4 +23,6 @@ def validate_command(specs: tuple[str, ...]) -> None:
     click.echo(f"{format_plural(len(plan.sweeps), 'spec')} {verb} valid: {format_plural(jobs, 'job')}")
     for sweep in plan.sweeps:
         for warning in sweep.desired.warnings:
-            click.echo(flatten_text(f"warning: {sweep.desired.source}: {warning}"), err=True)
+            source = f"{sweep.desired.source}:"
+            said = warning if warning.startswith(source) else f"{source} {warning}"
+            click.echo(flatten_text(f"warning: {said}"), err=True)

@@ -82,7 +82,7 @@ def parse_distribution(
     kind = _parse_kind(word, raw, where)
     numbers = _parse_numbers(kind, raw, where)
     if kind == "int_uniform" or word in _RAY_INTEGERS:
-        numbers = {key: _require_whole_number(key, number, where) for key, number in numbers.items()}
+        numbers = _require_whole_numbers(kind, numbers, where)
     if word in _RAY_INTEGERS:
         _check_order(numbers["min"], numbers["max"], where)
         if numbers.get("q", 1) == 1:
@@ -192,12 +192,16 @@ def _parse_number(key: str, value: Any, where: Callable[[str], tuple[str, ...]])
     return value
 
 
-def _require_whole_number(key: str, value: int | float, where: Callable[[str], tuple[str, ...]]) -> int:
-    if value != int(value):
-        raise make_mistake_error(
-            f"expected a whole number for {key!r}, found {value}", "use distribution: uniform", where(key)
-        )
-    return int(value)
+def _require_whole_numbers(
+    kind: str, numbers: dict[str, int | float], where: Callable[[str], tuple[str, ...]]
+) -> dict[str, int | float]:
+    for key, value in numbers.items():
+        if value != int(value):
+            smooth = ("q_" if "q" in numbers else "") + ("log_uniform_values" if "log" in kind else "uniform")
+            written = ", ".join(f"{name}: {number}" for name, number in numbers.items())
+            hint = f"write {{distribution: {smooth}, {written}}}"
+            raise make_mistake_error(f"expected a whole number for {key!r}, found {value}", hint, where(key))
+    return {key: int(value) for key, value in numbers.items()}
 
 
 def _check_distribution(d: Distribution, where: Callable[[str], tuple[str, ...]]) -> None:

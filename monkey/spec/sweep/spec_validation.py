@@ -199,6 +199,13 @@ class SpecChecks:
 
     def rows(self, field: str, rows: list[dict[str, Any]]) -> Iterator[Mistake]:
         """Check the rows of include or exclude."""
+        if field == "include" and rows and not self.names():
+            names = list(dict.fromkeys(name for row in rows for name in row))
+            hint = f"list values in the same order: parameters: {{{', '.join(f'{name}: […]' for name in names)}}}"
+            if len(names) > 1:
+                hint += f" and zip: [[{', '.join(names)}]]"
+            yield Mistake((field,), "include adds to a matrix, and there are no parameters", hint, on_key=True)
+            return
         for at, raw in enumerate(rows):
             row, path = flatten_row(raw, self.parameters), (field, at)
             mistakes = [m for name in row if (m := self.unknown((*path, *find_key_path(raw, name)), name, on_key=True))]

@@ -256,3 +256,19 @@ def test_long_ranges_of_decimals_are_not_made() -> None:
     assert [job["a"] for job in jobs(text)] == [1.0, 0.999999999999]
     assert [job["a"] for job in jobs(text + "exclude: [{a: 1}]")] == [0.999999999999, 0.999999999998]
     assert "2 is not a value of 'a'" in problem(text + "exclude: [{a: 2}]").message
+
+
+@pytest.mark.parametrize(
+    ("form", "advised"),
+    [
+        ("{qrandint: [0, 10, 2.5]}", "{distribution: q_uniform, min: 0, max: 10, q: 2.5}"),
+        ("{qlograndint: [1, 10, 2.5]}", "{distribution: q_log_uniform_values, min: 1, max: 10, q: 2.5}"),
+        ("{lograndint: [0.5, 10]}", "{distribution: log_uniform_values, min: 0.5, max: 10}"),
+        ("{randint: [0.5, 10]}", "{distribution: uniform, min: 0.5, max: 10}"),
+    ],
+)
+def test_whole_numbers_that_are_none_have_a_form_with_the_same_numbers(form: str, advised: str) -> None:
+    text = "method: random\nrun_cap: 9\nparameters:\n  a: {uniform: [0, 1]}\n  p: "
+    found = problem(text + form)
+    assert found.line == 5 and found.hint == f"write {advised}"
+    assert len(jobs(text + advised)) == 9

@@ -9,7 +9,7 @@ import pytest
 
 from monkey.errors import SpecError
 from monkey.spec.sweep.load import parse_spec
-from tests.unit.spec.making import problem, problems
+from tests.unit.spec.making import jobs, problem, problems
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
@@ -232,3 +232,14 @@ def test_how_many_jobs_is_said() -> None:
     message = problem("parameters: {a: {range: [0, 1000000]}, b: {range: [0, 1000000]}}").message
     assert message == "expected at most 5,000,000 jobs, found 1,000,000,000,000 (a 1,000,000 × b 1,000,000)"
     assert "10^18" in problem(f"parameters: {{a: {{range: [0, {10**40}]}}}}").message
+
+
+def test_a_spec_of_combinations_alone_is_shown_how_to_list_them() -> None:
+    text = "command: 'a'\ninclude: [{a: 1, b: 2}, {a: 3, b: 4}]\n"
+    found = problem(text)
+    assert (found.line, found.column, found.message) == (2, 1, "include adds to a matrix, and there are no parameters")
+    assert found.hint == "list values in the same order: parameters: {a: […], b: […]} and zip: [[a, b]]"
+    listed = "parameters: {a: [1, 3], b: [2, 4]}\nzip: [[a, b]]\ncommand: 'a'"
+    assert jobs(listed) == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
+    alone = problem("command: 'a'\ninclude: [{a: 1}, {a: x}]\n")
+    assert alone.hint == "list values in the same order: parameters: {a: […]}"
