@@ -57,3 +57,5 @@ class DesiredSweep:
     warnings: tuple[str, ...] = ()
     #: What a plan says of it before all else: that it is a preview, and within which limits; "" for nothing.
     about: str = ""
+    #: The spec's file; "" where the sweep is of none.
+    spec_text: str = ""

@@ -224,6 +224,7 @@ def _wanted(
     desired = DesiredSweep(
         name=spec.name,
         source=spec.source,
+        spec_text=spec.text,
         recipe=recipe,
         settings=replace(spec.settings(), dataset_files=_file_names(datasets, absent)),
         table=assign_job_ids(table, recipe),

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
+from monkey.errors import SpecError
 from monkey.plan.advice import SweepSituation, suggest_extension, suggest_reopening, suggest_retry
 from monkey.plan.change import SweepPlan
 from monkey.plan.jobs.states import find_reopened_jobs
-from monkey.plan.observed import ObservedSweep
+from monkey.plan.observed import AppliedRevision, ObservedSweep
+from monkey.plan.text.value_keys import make_value_key
 from monkey.spec.job.expires import format_utc_time
+from monkey.spec.job.job_id import dump_canonical_json
+from monkey.spec.yaml.document import parse_document
 
 #: How a refusal begins that leaves a cancelled sweep as it is: it says who cancelled it, and what opens it.
 STAYS_CANCELLED = "stays cancelled"
+#: Fields of a spec that its jobs' parameters follow from.
+_MATRIX = ("method", "parameters", "seed", "run_cap", "repeat", "zip", "include", "exclude")
 
 
 def collect_sweep_notes(sweep: SweepPlan) -> tuple[str, ...]:
@@ -21,6 +27,7 @@ def collect_sweep_notes(sweep: SweepPlan) -> tuple[str, ...]:
     if seen is not None and seen.applied is not None:
         notes += _note_standing(sweep, seen, refused=refused)
         notes += _note_tried_again(sweep, seen, refused=refused)
+        notes += _note_other_values(sweep, seen.applied)
     if sweep.jobs.failed and not refused:
         notes.append(_note_failed_before(sweep))
     return tuple(notes)
@@ -60,6 +67,34 @@ def _note_tried_again(sweep: SweepPlan, seen: ObservedSweep, *, refused: bool) -
         jobs_are = "1 job has" if failed == 1 else f"{failed} jobs have"
         notes.append(f"{jobs_are} failed: {suggest_retry(_judge_situation(sweep, seen))}")
     return notes
+
+
+def _note_other_values(sweep: SweepPlan, applied: AppliedRevision) -> list[str]:
+    """Note jobs that are others though the spec asks for the same: another version of monkey made their values."""
+    want, new, removed = sweep.desired, len(sweep.jobs.new), len(sweep.jobs.removed)
+    # A preview has some of the jobs, and which ones follows from more than the spec.
+    if want.about or not (new and removed):
+        return []
+    asked = _read_matrix(want.spec_text)
+    if not asked or asked != _read_matrix(applied.spec_text):
+        return []
+    old = {name: {*map(make_value_key, column.values)} for name, column in applied.table.columns.items()}
+    columns = want.table.columns.items()
+    names = [
+        name for name, column in columns if not old.get(name, set()).issuperset(map(make_value_key, column.values))
+    ]
+    what = ", ".join(names) or "its parameters"
+    says = f"the spec's parameters are as applied, but this version of monkey makes other values of {what}"
+    return [f"{says}: {new:,} new, {removed:,} removed"]
+
+
+def _read_matrix(text: str) -> str:
+    """Return the fields of a spec's text that its jobs' parameters follow from; "" for a text that is no spec."""
+    try:
+        data = parse_document(text, "").data
+    except SpecError:
+        return ""
+    return dump_canonical_json({name: data.get(name) for name in _MATRIX}) if isinstance(data, dict) else ""
 
 
 def _judge_situation(sweep: SweepPlan, seen: ObservedSweep) -> SweepSituation:

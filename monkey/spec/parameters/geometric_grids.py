@@ -10,8 +10,6 @@ from monkey.spec.yaml.mistakes import describe_value, make_mistake_error
 
 #: `logspace` means what `geomspace` does, where its ends cannot be exponents, as numpy's are.
 GEOMETRIC_FORMS = ("geomspace", "logspace", "log2")
-_SHAPES = {"log2": ("[begin, end, step]", "{log2: [-5, 1, 2]} for 2**-5, 2**-3, 2**-1 and 2**1")}
-_SHAPE = ("[start, stop, count]", "{geomspace: [0.0001, 0.1, 4]}")
 #: Digits that are computed: more than a float has, so that rounding leaves the nearest one on every machine.
 _DIGITS = 50
 #: Values of a grid.
@@ -31,8 +29,9 @@ def parse_geometric_grid(form: str, raw: Any) -> list[int | float]:
         raw = [*raw, 1]
     good = isinstance(raw, list) and len(raw) == 3
     if not good or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in raw):
-        shape, example = _SHAPES.get(form, _SHAPE)
-        raise make_mistake_error(f"expected {shape}, found {describe_value(raw)}", f"write {example}", (form,))
+        shape = "[begin, end, step]" if form == "log2" else "[start, stop, count]"
+        hint = "write {geomspace: [0.0001, 0.1, 4]}, or {log2: [-5, 1, 2]} for 2**-5, 2**-3, 2**-1 and 2**1"
+        raise make_mistake_error(f"expected {shape}, found {describe_value(raw)}", hint, (form,))
     wrong = _explain_powers(*raw) if form == "log2" else _explain_ends(form, *raw)
     if wrong:
         raise make_mistake_error(f"{form}: {wrong[0]}", wrong[1], (form,))

@@ -12,7 +12,6 @@ from monkey.spec.parameters import distributions
 _VALUE = {"description": "Any value: text, number, true, false, null, list or mapping."}
 _TEXT = {"type": "string", "minLength": 1}
 _COUNT = {"type": "integer", "minimum": 0}
-_REPEATS = {"type": "integer", "minimum": 1}
 _PART = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _DURATION = {
@@ -57,20 +56,10 @@ _FIELDS: dict[str, dict[str, Any]] = {
     },
     "parameters": {"$ref": "#/$defs/parameters", "description": "The dimensions of the sweep, by name."},
     "repeat": {
+        "type": ["integer", "object"],
+        "minimum": 1,
+        "additionalProperties": {"type": ["integer", "array", "object"], "minimum": 1, "minItems": 1},
         "description": "How often each point runs: 3 is a parameter seed of 0, 1, 2; or parameters that are repeats.",
-        "anyOf": [
-            _REPEATS,
-            {
-                "type": "object",
-                "additionalProperties": {
-                    "anyOf": [
-                        _REPEATS,
-                        {"type": "array", "items": _VALUE, "minItems": 1},
-                        {"type": "object", "required": ["range"], "additionalProperties": True},
-                    ]
-                },
-            },
-        ],
         "examples": [3, {"fold": [0, 1, 2]}],
     },
     "zip": {

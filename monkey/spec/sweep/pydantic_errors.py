@@ -53,7 +53,7 @@ _KEY_SYNONYMS = {
     "max_restarts": "max_retries", "retries": "max_retries", "max_failures": "max_retries",
     "fail-fast": "fail_fast", "objective": "metric", "time_limit": "timeout", "max_time": "timeout",
     "providers": "provider", "fleet": "provider", "environment_variables": "env", "artifacts": "outputs",
-    "image": "environment", "replicates": "repeat", "num_repeats": "repeat",
+    "image": "environment", "replicates": "repeat",
 }  # fmt: skip
 
 

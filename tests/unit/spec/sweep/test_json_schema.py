@@ -56,6 +56,8 @@ GOOD = [
     "o: {parameters: {lr: [1]}}",
     "lr: {min: 1, max: 3}",
     "lr: {randint: 3}",
+    "lr: {geomspace: [0.1, 1, 4]}",
+    "lr: {log2: [-5, 1]}",
     "lr: {values: [1], distribution: categorical}",
 ]
 BAD = ["lr: []", "lr: {}", "lr: {vlaues: [1]}", "lr: {range: [1]}", "lr: {min: 1}", "l-r: [1]", "lr:"]
@@ -89,3 +91,17 @@ def test_it_refuses_what_the_reader_refuses(line: str) -> None:
 def test_the_repository_s_own_spec_is_valid() -> None:
     for path in sorted((Path(__file__).parents[4] / "specs").glob("*.yaml")):
         VALIDATOR.validate(document.read_document(path, path.name).data)
+
+
+@pytest.mark.parametrize("repeat", ["3", "{fold: [a, b]}", "{fold: 2, seed: 3}", "{fold: {range: [0, 3]}}"])
+def test_it_takes_what_repeats(repeat: str) -> None:
+    text = f"command: a\nrepeat: {repeat}\n"
+    assert accepts(text) and parse_spec(text, "specs/it.yaml", Path()).repeat
+
+
+@pytest.mark.parametrize("repeat", ["0", "[0, 1]", "true", "2.5", "a", "{fold: 0}", "{fold: []}", "{fold: a}"])
+def test_it_refuses_what_repeats_nothing(repeat: str) -> None:
+    text = f"command: a\nrepeat: {repeat}\n"
+    assert not accepts(text)
+    with pytest.raises(SpecError):
+        parse_spec(text, "specs/it.yaml", Path())
