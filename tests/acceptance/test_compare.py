@@ -90,7 +90,10 @@ def test_a_pull_requests_results_are_compared_with_mains(shop: Shop) -> None:
     gone = shop.run("compare", "main", "fewer", code=1)
     assert "error: too few to say: 3 jobs of BASE have no partner in HEAD" in gone.stderr
     assert "not paired: 3 of BASE: no such job in HEAD" in gone.stdout
-    assert "no regression is shown" in shop.run("compare", "main", "fewer", "--where", "lr == 0.1").stdout
+    part = shop.run("compare", "main", "fewer", "--where", "lr == 0.1").stdout
+    assert part.startswith("main@1 → fewer@1: acc (more is better), where lr == 0.1\n")
+    assert "no regression is shown" in part
+    assert shop.json("compare", "main", "fewer", "--where", "lr == 0.1")["where"] == "lr == 0.1"
     assert "has no revision 9" in shop.run("compare", "main", "pull@9", code=1).stderr
     assert "expected 'worse > NUMBER'" in shop.run("compare", "main", "pull", "--fail-if", "acc < 1", code=1).stderr
     unknown = shop.run("compare", "main", "pull", "--metric", "ac", code=1).stderr

@@ -157,7 +157,7 @@ def _compare(
     repeats = find_seeds(*sides, seeds)
     paired = match_jobs(*sides, metric.name, ignored, repeats)
     missing = "" if paired.configurations else explain_no_pairs(*sides, ignored, repeats)
-    return compare_sides(*sides, paired, metric, limit, missing)
+    return replace(compare_sides(*sides, paired, metric, limit, missing), where=where or "")
 
 
 def _gather_side(role: str, chosen: _ChosenSide, metric: ComparedMetric) -> ComparedSide:

@@ -77,7 +77,7 @@ def _format_cells(texts: Sequence[str], written: int) -> list[str]:
 def serialize_comparison(comparison: SweepComparison) -> dict[str, Any]:
     """Return the comparison for `--json`, with these keys:
 
-    - `base`, `head`, `metric`, `maximize`, `take`, `limit`
+    - `base`, `head`, `metric`, `maximize`, `take`, `limit`, `where`
     - `verdict`: "regression", "too few to say" or "no regression"; `doubts`: why it is not known, in sentences
     - `overall`: the mean difference over configurations, or null; `correlation`: of the pairs within configurations
     - `configurations`: each with `parameters`, `mark`, `base`, `head`, the difference, its p values, and its `pairs`
@@ -94,6 +94,7 @@ def serialize_comparison(comparison: SweepComparison) -> dict[str, Any]:
         "maximize": comparison.metric.maximize,
         "take": comparison.metric.take,
         "limit": comparison.limit,
+        "where": comparison.where,
         "verdict": str(comparison.verdict),
         "doubts": comparison.doubts,
         "overall": overall and {"mark": str(overall.mark), **_serialize_difference(overall.spread, overall.test)},

@@ -67,7 +67,8 @@ def format_heading(comparison: SweepComparison) -> str:
     """Return what is compared with what: "digits@3 → digits@5: val_accuracy (more is better)"."""
     metric = comparison.metric
     way, best = "more" if metric.maximize else "less", ", best values" if metric.take == "best" else ""
-    return f"{comparison.base.name} → {comparison.head.name}: {metric.name} ({way} is better{best})"
+    where = f", where {comparison.where}" if comparison.where else ""
+    return f"{comparison.base.name} → {comparison.head.name}: {metric.name} ({way} is better{best}){where}"
 
 
 def format_overall(comparison: SweepComparison) -> str:

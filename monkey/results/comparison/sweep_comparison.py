@@ -116,6 +116,8 @@ class SweepComparison:
     no_pairs: str = ""
     #: The least deviation of a difference that is believed, in units of the metric.
     least: float = 0.0
+    #: The condition that chose the jobs; "" for all.
+    where: str = ""
 
     @property
     def pairs(self) -> int:
