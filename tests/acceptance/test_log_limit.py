@@ -144,7 +144,7 @@ def test_the_limit_holds_while_a_job_runs_and_is_followed(shop: Shop, store: Pat
     assert weigh(store) < LIMIT + 200_000
 
 
-def test_what_a_killed_agent_leaves_has_the_last_half(shop: Shop, store: Path) -> None:
+def test_what_a_killed_agent_leaves_has_a_half_behind_the_first(shop: Shop, store: Path) -> None:
     whole = write_chatter(shop, 40)
     shop.run("apply", "--detach")
     with shop.start("logs", "-f", "sweep", text=False, bufsize=0) as follower:
@@ -158,7 +158,9 @@ def test_what_a_killed_agent_leaves_has_the_last_half(shop: Shop, store: Path) -
     shop.kill_all()
     left = read_log(shop, "sweep")
     place = find_place(left, whole)
-    assert place > LIMIT and left.endswith(whole[place - HALF : place])
+    assert place > LIMIT
+    # It may have been killed right after it skipped a part, so a part may be missing in the half, and is told.
+    assert sum(map(len, WORDS.split(left)[2::2])) >= HALF
     assert weigh(store) < LIMIT * 9 / 8 + 300_000
     # The next agent here still has the whole log, and keeps as much of it as the limit allows.
     shop.run("apply", code=1)

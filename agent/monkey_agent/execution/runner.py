@@ -48,7 +48,7 @@ from monkey_agent.telemetry.abandoned_points import AbandonedPoints
 from monkey_agent.telemetry.sampler import Sampler
 from monkey_agent.telemetry.spooling import Telemetry
 from monkey_agent.unexpected_errors import UnexpectedErrors
-from monkey_agent.uploads.abandoned_attempts import LOG_LIMIT, SECRETS, AbandonedAttempts
+from monkey_agent.uploads.abandoned_attempts import LIMIT_FILE, SECRETS, AbandonedAttempts
 from monkey_agent.uploads.attempt_history import load_history, open_history
 
 _TICK_SECONDS = 1.0
@@ -208,7 +208,7 @@ class LocalRunner:
         for note in checkpoint.notes:
             log.note(note)
         after = turn.after.process if isinstance(turn.after, RunningAttempt) else None
-        for name, value in ((SECRETS, attempt.settings.secrets), (LOG_LIMIT, attempt.settings.log_limit)):
+        for name, value in ((SECRETS, attempt.settings.secrets), (LIMIT_FILE, attempt.settings.log_limit)):
             if value:
                 write_atomically(Path(space.root, name), json.dumps(value))
                 space.spoilt = True  # the file is of no other attempt

@@ -25,7 +25,7 @@ _ABANDONED = "abandoned"
 #: In a workspace: the names of the secrets that its attempt had.
 SECRETS = "secrets.json"
 #: In a workspace: the limit of its attempt's log, if that has one.
-LOG_LIMIT = "log_limit.json"
+LIMIT_FILE = "log_limit.json"
 #: Bytes of them that are read.
 _MOST_BYTES = 1 << 20
 
@@ -89,11 +89,11 @@ class AbandonedAttempts:
 def _read_limit(space: Workspace) -> int:
     """Return the limit of the log; 0 for none. Raises ValueError."""
     try:
-        limit = load_json(f"{space.root}/{LOG_LIMIT}", _MOST_BYTES)
+        limit = load_json(f"{space.root}/{LIMIT_FILE}", _MOST_BYTES)
     except FileNotFoundError:
         return 0
     if not entry_shape.is_count(limit):
-        raise ValueError(f"{space.root}/{LOG_LIMIT}: is no number of bytes")
+        raise ValueError(f"{space.root}/{LIMIT_FILE}: is no number of bytes")
     return int(limit)
 
 
@@ -108,7 +108,7 @@ def _link_files(path: Path, state: Path) -> None:
         aside = to.with_name(f".{to.name}")
         remove_below(state, f"{_ABANDONED}/{aside.name}")
         (aside / "metrics").mkdir(parents=True)
-        for name in (*names, LOG_FILE, SECRETS, LOG_LIMIT):
+        for name in (*names, LOG_FILE, SECRETS, LIMIT_FILE):
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 at, own = held.reach(name)
                 os.link(own, aside / name, src_dir_fd=at, follow_symlinks=False)

@@ -10,7 +10,7 @@ from monkey.fleet.secret_values import SecretValues
 from monkey.protocol.layout import Keys
 from monkey.store.memory import MemoryStore
 from monkey_agent.execution.workspace import Workspaces
-from monkey_agent.uploads.abandoned_attempts import LOG_LIMIT, SECRETS, AbandonedAttempts
+from monkey_agent.uploads.abandoned_attempts import LIMIT_FILE, SECRETS, AbandonedAttempts
 from tests.loops import Run
 
 KEYS = Keys("p")
@@ -54,7 +54,7 @@ def test_what_one_job_spoilt_holds_up_no_other(tmp_path: Path, run: Run) -> None
 def test_a_limit_of_the_log_that_is_none_keeps_the_log_back(tmp_path: Path, run: Run, limit: str) -> None:
     space = Workspaces(tmp_path).take(JOB, 1)
     Path(space.log).write_text("text\n")
-    Path(space.root, LOG_LIMIT).write_text(limit)
+    Path(space.root, LIMIT_FILE).write_text(limit)
 
     async def scenario() -> None:
         store = MemoryStore()
