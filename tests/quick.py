@@ -27,6 +27,7 @@ DEARER = {
     "tests/unit/cli/test_page_link.py": "a server, and five verbs by the real CLI",
     "tests/unit/cli/render/curves/test_picture_plot.py": "imports matplotlib",
     "tests/unit/cli/test_cloud_setup.py": "imports the clouds' libraries",
+    "tests/unit/results/comparison/test_paired_test.py::test_seeds_that_differ": "imports scipy",
     "tests/unit/results/comparison/test_sweep_comparison.py::test_jobs_are_paired_as_pandas": "imports pandas",
     "tests/unit/results/test_result_chart.py::test_means_are_drawn": "imports pandas and scipy",
     "tests/unit/transfer/code/test_code_snapshot.py::test_a_file_that_is_written": "reads until a writer has its turn",

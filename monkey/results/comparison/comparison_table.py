@@ -57,8 +57,11 @@ def explain_columns(comparison: SweepComparison) -> str:
     tested = sum(each.worse is not None for each in comparison.configurations)
     limit = f"by more than {format_number(comparison.limit)} " if comparison.limit else ""
     holm = f" after Holm's correction for {tested:,}" if tested > 1 else ""
+    spreads = [each.spread for each in comparison.configurations if each.spread and not each.same]
+    widened = any(spread.std is not None and spread.std < comparison.least for spread in spreads)
+    steps = f" (of a deviation of {format_number(comparison.least)} at least: values have steps)" if widened else ""
     return (
-        f"Δ: mean of HEAD - BASE ± half of its 95 % t interval, over n pairs; r: their correlation; "
+        f"Δ: mean of HEAD - BASE ± half of its 95 % t interval{steps}, over n pairs; r: their correlation; "
         f"worse {limit}or better: the whole interval{holm}"
     )
 

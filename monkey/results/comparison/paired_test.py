@@ -29,6 +29,8 @@ ALPHA = (1 - CONFIDENCE) / 2
 LEAST_DEVIATION = 0.4
 #: Values closer than this, relative to the largest, are one: a mean of 32-bit floats depends on their order.
 _SAME = 2.0**-22
+#: A step is one if it is so many times as large as its error: of values that have none, the error grows over it.
+_ERRORS_IN_STEP = 8
 
 
 class PairedTest(NamedTuple):
@@ -42,16 +44,32 @@ class PairedTest(NamedTuple):
 
 
 def find_step(groups: Iterable[Sequence[tuple[float, float]]]) -> float:
-    """Return the smallest distance of two values of the metric, of pairs (BASE, HEAD) by configuration.
+    """Return the largest number of which all distances between values are multiples, of pairs (BASE, HEAD).
 
-    It is 0 where no seed changes anything, in no configuration and on no side: such values are exact.
+    Groups are configurations. It is 0 where values are too fine to have one. It is 0, too, where no seed changes
+    anything, in no configuration and on no side: such values are exact.
     """
     sides = [side for group in groups if group for side in zip(*group, strict=True)]
-    values = sorted({value for side in sides for value in side})
     if all(min(side) == max(side) for side in sides):
         return 0.0
+    values = sorted({value for side in sides for value in side})
     noise = _SAME * max(abs(value) for value in values)
-    return min((above - below for below, above in pairwise(values) if above - below > noise), default=0.0)
+    step, error = 0.0, 0.0
+    # The smallest first: it is often the step itself, and few divisions keep the error small.
+    for distance in sorted(above - below for below, above in pairwise(values)):
+        if distance > noise:
+            step, error = _find_shared_step(distance, noise, step, error)
+    return step if error < step / _ERRORS_IN_STEP else 0.0
+
+
+def _find_shared_step(large: float, large_error: float, small: float, small_error: float) -> tuple[float, float]:
+    """Return the greatest common divisor of two numbers that are known so exactly (Euclid), and its error."""
+    while small > 2 * small_error:
+        times = round(large / small)
+        rest = abs(large - times * small)
+        rest_error = large_error + times * small_error
+        large, large_error, small, small_error = small, small_error, rest, rest_error
+    return large, large_error
 
 
 def summarize_differences(differences: Sequence[float], least: float) -> MetricSpread:

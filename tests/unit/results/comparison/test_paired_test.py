@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Callable
 from math import sqrt
 from statistics import correlation, fmean
@@ -11,9 +12,11 @@ import pytest
 
 from monkey.results.comparison.paired_test import (
     ALPHA,
+    LEAST_DEVIATION,
     apply_holm_correction,
     compute_correlation,
     compute_paired_test,
+    find_step,
 )
 from monkey.results.groups import summarize_values
 from monkey.results.t_interval import compute_t_tail, find_t_quantile
@@ -111,3 +114,46 @@ def test_intervals_hold_the_mean_as_often_as_they_say() -> None:
         means = sorted(fmean(chance.choices(values, k=3)) for _ in range(100))
         boot += means[2] <= 0 <= means[97]
     assert 100 * boot / 500 < skewed - 10
+
+
+@pytest.mark.needs("scipy")
+@pytest.mark.parametrize(
+    ("spread", "noise", "worse", "limit"), [(1, 0.01, 0.1, 0.05), (1, 0.001, 0.02, 0.012), (100, 0.05, 5, 0)]
+)
+@pytest.mark.parametrize("n", [3, 5])
+def test_seeds_that_differ_much_hide_no_loss_that_all_of_them_show(
+    spread: float, noise: float, worse: float, limit: float, n: int
+) -> None:
+    """Few values of a continuous metric lie far apart: that was taken for the step of a metric with few digits."""
+    stats = pytest.importorskip("scipy.stats")
+    draws = random.Random(0)
+    ours = theirs = 0
+    for _ in range(200):
+        base = [draws.gauss(0, spread) for _ in range(n)]
+        pairs = [(value, value + worse + draws.gauss(0, noise)) for value in base]
+        deltas = [head - before for before, head in pairs]
+        least = LEAST_DEVIATION * find_step([pairs])
+        found = compute_paired_test(deltas, limit, maximize=False, least=least)
+        assert found is not None
+        ours += found.worse <= ALPHA
+        theirs += stats.ttest_1samp(deltas, limit, alternative="greater").pvalue <= ALPHA
+    assert theirs >= 190
+    assert ours >= theirs - 10
+
+
+@pytest.mark.parametrize("images", [20, 30, 100, 1_000, 10_000])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_the_step_of_an_accuracy_is_one_image(images: int, bits: int) -> None:
+    draws = random.Random(images)
+
+    def draw() -> float:
+        value = round(images * min(1.0, draws.gauss(0.9, 0.03))) / images
+        return value if bits == 64 else float(struct.unpack("f", struct.pack("f", value))[0])
+
+    assert find_step([[(draw(), draw()) for _ in range(3)] for _ in range(12)]) == pytest.approx(1 / images, rel=1e-2)
+
+
+def test_values_without_a_step_have_none_that_matters() -> None:
+    draws = random.Random(0)
+    steps = [find_step([[(draws.gauss(0, 1), draws.gauss(0, 1)) for _ in range(3)]] * 4) for _ in range(500)]
+    assert max(steps) < 0.01
