@@ -133,7 +133,8 @@ def format_spread(spread: MetricSpread | None) -> str:
     if places > 8 or abs(spread.mean) >= 1e9:
         return f"{format_number(spread.mean)} ± {format_number(float(f'{half:.2g}'))}"
     after = max(places, 0)
-    return f"{round(spread.mean, places):.{after}f} ± {round(half, places):.{after}f}"
+    # What is added turns -0 into 0.
+    return f"{round(spread.mean, places) + 0.0:.{after}f} ± {round(half, places):.{after}f}"
 
 
 def _tabulate_parameter(

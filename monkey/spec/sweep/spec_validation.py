@@ -157,7 +157,11 @@ class SpecChecks:
             seen: set[str] = set()
             for value in parameter.values:
                 if (text := dump_canonical_json(value)) in seen:
-                    hint = "remove one; to repeat jobs, write repeat: 5"
+                    hint = "remove one"
+                    if type(value) in (int, float):
+                        hint += ', or put both in quotes where they are texts, such as "3.10"'
+                    if field == "parameters":
+                        hint += "; to repeat jobs, write repeat: 5"
                     yield Mistake((field, *parameter.path), f"{text} stands twice in {parameter.name!r}", hint)
                     return
                 seen.add(text)

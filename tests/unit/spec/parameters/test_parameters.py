@@ -206,6 +206,7 @@ def test_a_name_is_declared_once() -> None:
         ("parameters: {lr: {uniform: [0, 1]}}", "a grid cannot try all of a uniform", "method: random"),
         ("parameters: {lr: {values: [1, 2], probabilities: [0.5, 0.5]}}", "no use for probabilities", "run_cap"),
         ("parameters: {lr: [1, 2, 1]}", "1 stands twice in 'lr'", "repeat: 5"),
+        ("parameters: {python: [3.10, 3.1]}", "3.1 stands twice in 'python'", 'in quotes where they are texts'),
         ("method: random\nrun_cap: 3\nparameters: {lr: {grid_search: [1]}}", "needs method: grid", "choice"),
         ("method: random\nrun_cap: 3\nparameters: {a: {uniform: [0, 1]}, b: [1]}\nzip: [[a, b]]", "no list", ""),
     ],
