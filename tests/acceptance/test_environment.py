@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 
 TELL = """\
 command: ["sh", "-c", 'echo "mood: $MOOD"; sleep {seconds}']
-parameters: {{seconds: [{seconds}]}}
+parameters: {{pause: [{seconds}]}}
 outputs: []
 """
 
