@@ -24,6 +24,8 @@ _TRAILING_ZERO = re.compile(r"[1-9][0-9]*\.[1-9]0")
 #: A hash or another name of digits, if the number is larger than what anyone counts or measures.
 _EXPONENT = re.compile(r"[0-9]+[eE][0-9]+")
 _LARGEST = 1e38
+#: Characters of a number that a person writes. A longer text is not looked at, for these patterns would take minutes.
+_MOST_CHARACTERS = 60
 _NOTHING = YamlNode(None, 0, 0)
 
 
@@ -63,6 +65,8 @@ def _walk(node: YamlNode) -> Iterator[list[YamlNode]]:
 def _read_number(node: YamlNode, aligned: bool) -> str:
     """Return the number that a doubtful scalar is or may mean; "" for one that is no such."""
     written = node.written
+    if len(written) > _MOST_CHARACTERS:
+        return ""
     found = _ARITHMETIC.fullmatch(written)
     if found:
         return _calculate(*found.groups())
@@ -76,8 +80,8 @@ def _read_number(node: YamlNode, aligned: bool) -> str:
 
 def _calculate(left: str, sign: str, right: str) -> str:
     """Return the value of a text of arithmetic; "" for one that is no number of ours."""
-    first, second = Decimal(left), Decimal(right)
     try:
+        first, second = Decimal(left), Decimal(right)
         value = float(first * second if sign == "*" else first**second)
     except ArithmeticError:
         return ""

@@ -44,10 +44,16 @@ def test_a_scalar_that_is_other_than_it_looks_is_named(written: str, what: str, 
 @pytest.mark.parametrize(
     "written",
     ["0", "0.10", "-0", "1.0", "0.50", "1e-4", "1E-4", "1e3", "2e10", "5e+40", "0x1f", "0o17", "2023_10_01", "a_1",
-     "1/2", "2 * x", "a**2", "1-2", "1.2.30", "9**999999999999", "0**-1", "10**400", "x08", "1.5", "", "~", "16x16"],
+     "1/2", "2 * x", "a**2", "1-2", "1.2.30", "9**999999999999", "0**-1", "10**400", "x08", "1.5", "", "~", "16x16",
+     "1e99999999999999999999*2"],
 )  # fmt: skip
 def test_other_scalars_are_what_they_are(written: str) -> None:
     assert not advice(f"[{written}]")
+
+
+def test_a_long_text_is_passed_over_at_once() -> None:
+    """Of 20,000 digits, a pattern tried for a minute how they could be two numbers."""
+    assert not advice("1" * 20_000 + "x")
 
 
 def test_a_list_of_equally_many_decimals_is_one_of_numbers() -> None:
