@@ -96,6 +96,7 @@ LIBRARIES = {
     "grafana_foundation_sdk": "grafana-foundation-sdk",
     "grpc": "pulumi-library",
     "moto": "moto",
+    "numpy": "pandas",
     "pandas": "pandas",
     "playwright": "playwright",
     "pulumi": "pulumi-library",

@@ -111,8 +111,10 @@ def test_sources_that_are_none_are_refused(shop: Shop, sources: str, error: str)
     assert error in said.stdout + said.stderr
 
 
+@pytest.mark.needs("pandas")
 def test_two_tables_without_steps_are_both_kept(shop: Shop) -> None:
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     (shop.root / "train.py").write_text(
         "for name in 'ab':\n"
         "    with open(f'{name}.csv', 'w') as file:\n"

@@ -28,8 +28,10 @@ outputs: []
 """
 
 
+@pytest.mark.needs("pandas")
 def test_draws_with_repeats_are_grouped_and_compared(shop: Shop) -> None:
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     (shop.root / "train.py").write_text(JOB)
     shop.spec(SPEC.format(loss=0, trials=2), name="main")
     shop.spec(SPEC.format(loss=0.05, trials=3), name="pull")

@@ -126,8 +126,10 @@ def test_a_metric_that_diverged_stands_last_and_its_best_value_shows_only_when_a
         assert results.best is not None and results.best.metrics["acc"] == 0.7
 
 
+@pytest.mark.needs("pandas")
 def test_groups_that_mix_other_parameters_than_repeats_say_which() -> None:
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     rows = grid(lr=[0.1, 0.2], batch=[16, 32], trial=range(2), seed=range(2))
     seen = accs(*(0.1 * at for at in range(len(rows))))
     frame = pandas.DataFrame(rows).assign(acc=[one.metrics["acc"]["last"] for one in seen])

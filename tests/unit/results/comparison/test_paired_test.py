@@ -125,7 +125,8 @@ def test_seeds_that_differ_much_hide_no_loss_that_all_of_them_show(
     spread: float, noise: float, worse: float, limit: float, n: int
 ) -> None:
     """Few values of a continuous metric lie far apart: that was taken for the step of a metric with few digits."""
-    stats = pytest.importorskip("scipy.stats")
+    from scipy import stats
+
     draws = random.Random(0)
     ours = theirs = 0
     for _ in range(200):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.spec.making import jobs, problem
-
-numpy = pytest.importorskip("numpy")
 
 
 def values(form: str) -> list[Any]:
