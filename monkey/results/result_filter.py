@@ -25,26 +25,44 @@ def filter_results(results: Results, condition: str) -> Results:
     It may name OWN_COLUMNS, columns of parameters and metrics, also with a prefix where none is needed, and
     `facts.NAME`. Raises MonkeyError for one that cannot be read, or does not fit the values.
     """
-    metrics = {name: results.columns.metrics[name] for name in results.metrics}
-    read = {said: ("metrics", name) for said, name in list_spellings(metrics, "metric").items()}
-    parameters = list_spellings(results.columns.parameters, "parameter")
-    read |= {said: ("parameters", name) for said, name in parameters.items()}
-    names = {*read, *OWN_COLUMNS, *_list_facts(results)}
+    columns = _list_columns(results)
+    known = {*columns, *OWN_COLUMNS, *_list_facts(results)}
     try:
-        parsed = parse_condition(_SIGNATURE.sub(_quote, condition), names)
-        used = {said: read[said] for said in parsed.uses.difference(OWN_COLUMNS) if said in read}
+        parsed = parse_condition(_SIGNATURE.sub(_quote, condition), known)
         ours = parsed.uses.intersection(OWN_COLUMNS)
-        return results.choose([at for at in results.order if parsed.holds(_list_fields(results.row(at), used, ours))])
+        used = {said: columns[said] for said in parsed.uses - ours if said in columns}
+        chosen = [at for at in results.order if parsed.holds(_list_fields(results.row(at), used, ours))]
     except ConditionError as exc:
         raise MonkeyError(f"--where {condition!r}: {exc.message}", hint=exc.hint) from exc
+    return results.choose(chosen)
+
+
+def _list_columns(results: Results) -> dict[str, tuple[str, str]]:
+    """Return what a condition may call each parameter and metric: the field of a row that has it, and its name there.
+
+    A parameter goes before a metric.
+    """
+    columns = results.columns
+    shown = {name: columns.metrics[name] for name in results.metrics}
+    metrics = list_spellings(shown, "metric")
+    parameters = list_spellings(columns.parameters, "parameter")
+    found = {said: ("metrics", name) for said, name in metrics.items()}
+    found |= {said: ("parameters", name) for said, name in parameters.items()}
+    return found
 
 
 def _list_fields(row: ResultRow, used: Mapping[str, tuple[str, str]], ours: Iterable[str]) -> dict[str, Any]:
-    """Return what a condition names of a job; `used`: names to where their values are, `ours`: columns of our own."""
-    values = {"metrics": row.metrics, "parameters": row.parameters}
-    found = {said: values[of][name] for said, (of, name) in used.items() if name in values[of]}
-    known = {name: row.usage.get(name) if name in USAGES else getattr(row, name) for name in ours}
-    return {**row.facts, **{name: value for name, value in known.items() if value is not None and value != ""}, **found}
+    """Return what a condition names of a job; `used`: of `_list_columns`, `ours`: columns of our own."""
+    fields = dict(row.facts)
+    for name in ours:
+        value = row.usage.get(name) if name in USAGES else getattr(row, name)
+        if value is not None and value != "":
+            fields[name] = value
+    for said, (field, name) in used.items():
+        values = row.metrics if field == "metrics" else row.parameters
+        if name in values:
+            fields[said] = values[name]
+    return fields
 
 
 def needs_facts(condition: str | None) -> bool:
