@@ -15,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
+    from xdist.workermanage import WorkerController
 
 #: Group to the files whose tests are in it, and to the things of which its tests need one.
 GROUPS = {
@@ -30,6 +31,19 @@ class GroupScheduling(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return find_group(nodeid) or nodeid
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give the tests of a process that ended to others, but for the one that it ended with, which is returned.
+
+        xdist would give that one to the next process, and the next, until all have ended.
+        """
+        for group in self.assigned_work[node].values():
+            for test, is_over in group.items():
+                if not is_over:
+                    group[test] = True
+                    super().remove_node(node)
+                    return str(test)
+        return super().remove_node(node)
 
 
 def find_group(nodeid: str) -> str:

@@ -41,6 +41,16 @@ def until(what: Callable[[], Any], message: str, patience: float = PATIENCE, ste
         time.sleep(max(step, now - asked))
 
 
+class Command(subprocess.Popen[Any]):
+    """A command that runs; where a test fails beside it, it ends: else the test would wait for it, and never end."""
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        """End it if the block raised."""
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+
 class Shop:
     """A project, with its own home, state and cache."""
 
@@ -98,12 +108,12 @@ class Shop:
         assert "Traceback" not in done.stderr, said
         return done
 
-    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[Any]:
+    def start(self, *arguments: str, **options: Any) -> Command:
         """Start monkey in a session of its own, its output in pipes."""
         pipe = subprocess.PIPE
         options = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, "text": True, **options}
         command = self._command(arguments)
-        return subprocess.Popen(command, cwd=self.root, env=self.env, start_new_session=True, **options)
+        return Command(command, cwd=self.root, env=self.env, start_new_session=True, **options)
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
         if self.user is None:

@@ -28,8 +28,10 @@ HERE = Path(__file__).resolve().parent
 MONKEY = [sys.executable, "-P", "-m", "monkey.cli.main"]
 #: Seconds that each quarter and each whole job holds its memory: the agent samples every 15 seconds.
 HOLD = 18
-#: Seconds for which the stranger holds the GPU while jobs wait for it: an agent's answer of nvidia-smi holds for three.
+#: Seconds for which the stranger holds the GPU while jobs wait for it.
 STRANGER_HOLDS = 8
+#: Seconds after which no answer of nvidia-smi that an agent got counts for it any more, with one to get another one.
+ANSWER_HOLDS = 4
 #: Seconds that any verb, and anything that is waited for, may take.
 PATIENCE = 120
 #: Of the card's memory: what a quarter job, a whole job and the stranger hold. More than 1: too much.
@@ -202,6 +204,8 @@ def run_sweeps(rehearsal: Rehearsal) -> None:
     held = ("--seconds", str(HOLD))
     rehearsal.monkey("apply", rehearsal.spec("quarter", 8, 0.25, *held), rehearsal.spec("whole", 2, 1, "--busy", *held))
     with rehearsal.stranger():
+        # Until then the agent may not know of it, and give its GPU to a job.
+        time.sleep(ANSWER_HOLDS)
         rehearsal.monkey("apply", "--detach", rehearsal.spec("late", 1, 1), rehearsal.spec("beside", 1, 0))
         until(lambda: rehearsal.noted("end", "beside"), "a job without a GPU runs beside the stranger")
         time.sleep(STRANGER_HOLDS)
