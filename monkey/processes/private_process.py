@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
+
+from monkey.processes.process_tree import ask_kernel
 
 #: PR_SET_DUMPABLE of prctl(2). The kernel sets it again when a process starts another program.
 _SET_DUMPABLE = 4
@@ -28,14 +29,7 @@ def seal_memory() -> None:
 
     Root still can. Programs that we start can be read as before.
     """
-    if not sys.platform.startswith("linux"):
-        return
-    try:
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
-    except (ImportError, OSError, AttributeError):
-        return
+    ask_kernel(_SET_DUMPABLE, 0)
 
 
 def seal_descriptors() -> None:

@@ -22,6 +22,13 @@ _KEY_DIGITS = 18
 #: The key of builds of environments ("build.TOKEN"), which are the agent's own children and outlive a supervisor.
 BUILD = "build"
 
+#: Options of prctl(2).
+_SET_PARENT_DEATH_SIGNAL = 1
+_SET_NAME = 15
+_SET_CHILD_SUBREAPER = 36
+#: Where `_stat` has the end of the command line; its start is the field before.
+_ARGUMENTS_END = 46
+
 KILL, STOP, CONT = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
 
 
@@ -178,11 +185,40 @@ def adopt_orphans() -> bool:
 
     Returns whether that worked.
     """
+    return ask_kernel(_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent(parent: int) -> bool:
+    """Let the kernel kill this process when `parent` ends, which started it (Linux); False if it has ended by now."""
+    return ask_kernel(_SET_PARENT_DEATH_SIGNAL, KILL) and os.getppid() == parent
+
+
+def ask_kernel(option: int, value: int | bytes) -> bool:
+    """Set an attribute of this process by prctl(2); return whether that worked."""
     if not sys.platform.startswith("linux"):
         return False
     try:
         import ctypes
 
-        return bool(ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0)  # PR_SET_CHILD_SUBREAPER
+        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError):
         return False
+
+
+def set_title(title: bytes) -> None:
+    """Have lists of processes call this one so, in place of its program's name and its command line (Linux).
+
+    `title`: 15 bytes at most. The kernel reads a command line in the process's own memory, whose addresses
+    proc_pid_stat(5) names.
+    """
+    fields = _stat(os.getpid())
+    if len(fields) <= _ARGUMENTS_END or not ask_kernel(_SET_NAME, title):
+        return
+    start = int(fields[_ARGUMENTS_END - 1])
+    size = int(fields[_ARGUMENTS_END]) - start
+    if size <= 0:  # a kernel that does not tell
+        return
+    import ctypes
+
+    ctypes.memset(start, 0, size)
+    ctypes.memmove(start, title, min(len(title), size - 1))

@@ -59,12 +59,18 @@ def test_kill_of_all_three_times_then_of_agent_and_supervisor(shop: Shop) -> Non
     check(shop, jobs, kills=4)
 
 
-def test_agent_that_dies_takes_its_jobs_along(shop: Shop) -> None:
+@pytest.mark.parametrize("name", ["agent", "all that is called so"])
+def test_agent_that_dies_takes_its_jobs_along(shop: Shop, name: str) -> None:
     shop.spec(jobs=2, seconds=60)
     shop.run("apply", "--detach")
     until(lambda: len(shop.jobs) >= min(2, SLOTS), "jobs run")
-    (agent,) = shop.agents
-    os.kill(agent, signal.SIGKILL)
+    if name == "agent":
+        (agent,) = shop.agents
+        os.kill(agent, signal.SIGKILL)
+    else:
+        found = shop.processes("monkey_agent")
+        assert len(found) == 3, "agent, guard and supervisor"
+        shop.kill(found)
     began = time.monotonic()
     until(lambda: not shop.jobs, "jobs are gone")
     assert time.monotonic() - began < PROMPT, "the supervisor waited for its deadline"

@@ -190,6 +190,8 @@ class Body:
         self.on_exit: Callable[[], None] = lambda: None
         self.ship: Callable[[], Awaitable[None]] = ship_nothing
         self._alarm: asyncio.TimerHandle | None = None
+        for execution in host.left:
+            execution.end(AttemptOutcome(AttemptEnd.LOST, "left behind"))
 
     @property
     def late(self) -> bool:
@@ -270,9 +272,12 @@ class Body:
         self.kill()
 
     def kill(self) -> None:
-        """End everything, as the supervisor does when its agent dies, and the agent that comes next."""
+        """End everything, as the supervisor and its guards do when the agent dies, whichever of them dies with it."""
         self.killed = True
         if self._alarm:
             self._alarm.cancel()
+        if self.world.mutant.unguarded:
+            self.host.left = list(self.executions)
+            return
         for execution in list(self.executions):
             execution.end(AttemptOutcome(AttemptEnd.LOST, "killed"))

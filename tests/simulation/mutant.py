@@ -16,6 +16,8 @@ class Mutant:
     end_overwrites: bool = False
     #: No supervisor freezes jobs at the deadline.
     unsupervised: bool = False
+    #: Jobs outlive an agent that is killed, with all that guards them, until another one starts on its machine.
+    unguarded: bool = False
     #: How attempts exited is forgotten when the agent is killed.
     forgetful: bool = False
     #: Checkpoints are published before what was logged; what was to ride in an end is lost if nobody writes that.

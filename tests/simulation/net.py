@@ -15,6 +15,7 @@ from monkey.store.store_port import ListedObject
 from monkey_agent.ports import AttemptOutcome
 
 if TYPE_CHECKING:
+    from tests.simulation.body import Execution
     from tests.simulation.recording import Written
     from tests.simulation.world import World
 
@@ -34,6 +35,8 @@ class Host:
         self.paused_until = 0.0
         #: The agents that have run here: what they left is ended before another starts.
         self.lives: list[str] = []
+        #: What was left: nothing, where guards do their work.
+        self.left: list[Execution] = []
         #: Job to the position of the claim whose attempt exited, and how: kept until the agent gives it up. It outlives
         #: the agent's process, but no loss of power.
         self.exits: dict[str, tuple[int, AttemptOutcome]] = {}

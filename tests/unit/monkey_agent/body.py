@@ -137,6 +137,12 @@ def guard_of(state: Path) -> int:
     return leftover_processes._entries(state)[1][0]
 
 
+def keeper_of(state: Path) -> int:
+    """Return the pid of the guard's keeper, which is its parent."""
+    status = Path(f"/proc/{guard_of(state)}/status").read_text()
+    return int(status.partition("PPid:")[2].split()[0])
+
+
 def pids(*files: Path) -> list[int]:
     """Return the processes that wrote their number to these files; [] until all did."""
     try:

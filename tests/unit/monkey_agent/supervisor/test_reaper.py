@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +26,7 @@ from tests.unit.monkey_agent.body import (
     alive,
     guard_of,
     hard_to_end,
+    keeper_of,
     killed_after,
     pids,
     supervisor_of,
@@ -55,6 +58,35 @@ def test_agent_and_supervisor_killed_together_leave_nothing(victim: Callable[...
         os.kill(agent, signal.SIGKILL)
         os.kill(supervisor, signal.SIGKILL)
         asyncio.run(until(lambda: not any(map(alive, [*jobs, supervisor, guard])), seconds=2.0))
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("agent", "guard", "supervisor"))), ids="-".join)
+@pytest.mark.parametrize("frozen", [False, True], ids=["running", "frozen"])
+def test_jobs_end_whoever_ends_all_that_is_called_after_monkey(
+    victim: Callable[..., int], tmp_path: Path, order: tuple[str, ...], frozen: bool
+) -> None:
+    with hard_to_end(victim, tmp_path) as (agent, jobs):
+        state = tmp_path / "state"
+        ours = {"agent": agent, "guard": guard_of(state), "supervisor": supervisor_of(state)}
+        # As one who does not know us would find them.
+        found = subprocess.run(["pgrep", "-f", f"monkey.*{tmp_path}"], capture_output=True, text=True, check=True)
+        assert set(map(int, found.stdout.split())) - set(jobs) == set(ours.values())
+        keeper = keeper_of(state)
+        if frozen:
+            for pid in jobs:
+                os.kill(pid, signal.SIGSTOP)
+        for name in order:
+            with contextlib.suppress(ProcessLookupError):  # it may have ended with the one before
+                os.kill(ours[name], signal.SIGKILL)
+        asyncio.run(until(lambda: not any(map(alive, [*jobs, *ours.values(), keeper]))))
+
+
+def test_without_its_keeper_everything_ends(victim: Callable[..., int], tmp_path: Path) -> None:
+    with hard_to_end(victim, tmp_path) as (_, jobs):
+        state = tmp_path / "state"
+        keeper, others = keeper_of(state), [guard_of(state), supervisor_of(state)]
+        os.kill(keeper, signal.SIGKILL)
+        asyncio.run(until(lambda: not any(map(alive, [*jobs, *others, keeper]))))
 
 
 def test_a_fork_bomb_does_not_outlive_its_supervisor(victim: Callable[..., int], tmp_path: Path) -> None:
@@ -112,6 +144,7 @@ def test_the_guard_holds_nothing_and_heeds_no_polite_signal(body: Body, run: Run
         guard = guard_of(body.state)
         (pipe,) = held(guard)
         assert pipe.startswith("pipe:")
+        assert not held(keeper_of(body.state))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             os.kill(guard, number)
         assert (await body.run("true")).ending is AttemptEnd.SUCCEEDED

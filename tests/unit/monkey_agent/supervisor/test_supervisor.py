@@ -26,6 +26,7 @@ from tests.unit.monkey_agent.body import (
     alive,
     guard_of,
     hard_to_end,
+    keeper_of,
     killed_after,
     pids,
     supervisor_of,
@@ -63,7 +64,7 @@ def test_a_fork_bomb_does_not_outlive_its_agent(victim: Callable[..., int], tmp_
 
 
 @knows_all
-def test_a_successor_ends_what_agent_supervisor_and_guard_left(victim: Callable[..., int], tmp_path: Path) -> None:
+def test_a_successor_ends_what_agent_supervisor_and_guards_left(victim: Callable[..., int], tmp_path: Path) -> None:
     plain, daemon, below, other = (tmp_path / name for name in ("plain", "daemon", "below", "other"))
     # Somebody else's process, with a mark that only begins like ours.
     stranger = {**os.environ, process_tree.MARK: f"{tmp_path}/state2:1"}
@@ -75,9 +76,10 @@ def test_a_successor_ends_what_agent_supervisor_and_guard_left(victim: Callable[
         asyncio.run(until(lambda: pids(other)))
         supervisor = supervisor_of(tmp_path / "state")
         guard = guard_of(tmp_path / "state")
-        for pid in (guard, supervisor):
+        keeper = keeper_of(tmp_path / "state")
+        for pid in (keeper, guard, supervisor):
             os.kill(pid, signal.SIGSTOP)
-        for pid in (agent, guard, supervisor):
+        for pid in (agent, keeper, guard, supervisor):
             os.kill(pid, signal.SIGKILL)
         asyncio.run(until(lambda: not alive(supervisor) and not alive(guard)))
         assert all(map(alive, jobs)), "the test must leave something to clear"
