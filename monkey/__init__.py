@@ -1,9 +1,11 @@
 """monkey: commit a sweep; the machines follow.
 
 What a training script uses is here: `log`, `params`, `output_dir`, `checkpoint_dir`. `Project` reads results.
+
+This file runs under any Python 3 that a job may have.
 """
 
-from __future__ import annotations
+import sys
 
 # Not from `typing`, which costs each start of the command line a few milliseconds; type checkers know the name.
 TYPE_CHECKING = False
@@ -35,3 +37,14 @@ def __getattr__(name: str) -> object:
     # Kept, so that `monkey.log` costs a training loop no more than a function of its own.
     value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value
+
+
+if sys.version_info < (3, 7):  # noqa: UP036  # a job's: it asks no __getattr__ of a module
+    _told: list = []
+
+    def log(*_: object, **__: object) -> None:
+        """Record nothing, and say so once."""
+        if not _told:
+            found = ".".join(map(str, sys.version_info[:2]))
+            _told.append(found)
+            print(f"monkey.log: no metric is recorded: expected Python 3.7 or newer, found {found}", file=sys.stderr)

@@ -3,6 +3,8 @@
 Each process appends to a file of its own in $MONKEY_METRICS_DIR, unbuffered. A logged record stays logged even if the
 process is killed in the next instant. There is no thread, no lock, no network and no exception. Records that cannot be
 written are counted, and reported once on stderr. `monkey.metrics.summary` describes the lines.
+
+It runs under a job's Python: 3.7 or newer. A test holds it to that.
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ from math import isfinite
 from os import write
 from pathlib import Path
 from time import time_ns
-from typing import Any, SupportsIndex
+from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import SupportsIndex  # since 3.8
 
 #: Longest name that is recorded, in characters.
 MAX_NAME = 200
@@ -98,7 +104,8 @@ def _remember(names: tuple[str, ...], values: Iterable[Any]) -> None:
 
 
 def _body(names: tuple[str, ...], kinds: tuple[type, ...]) -> str:
-    return "{" + ",".join(f"{_quoted(name)}:{_EXACT[kind]}" for name, kind in zip(names, kinds, strict=True)) + "}"
+    pairs = zip(names, kinds)  # noqa: B905  # `strict` came with 3.10
+    return "{" + ",".join(f"{_quoted(name)}:{_EXACT[kind]}" for name, kind in pairs) + "}"
 
 
 def _forget() -> None:
@@ -129,7 +136,11 @@ class _Sink:
 
     def record(self, metrics: Mapping[Any, Any], step: Any) -> None:
         """Write one line with all values of `metrics` that can be recorded."""
-        parts = [f"{json.dumps(name)}:{text}" for name, value in metrics.items() if (text := self.checked(name, value))]
+        parts = []
+        for name, value in metrics.items():
+            text = self.checked(name, value)
+            if text:
+                parts.append(f"{json.dumps(name)}:{text}")
         if not parts:
             return
         at = self.step(step)
@@ -254,9 +265,9 @@ def _quoted(name: str) -> str:
 
 def _number(value: Any) -> int | float:
     """Return the value as a number; raise where it is none. A string is none: "0.3" is more often a mistake."""
-    if isinstance(value, str | bytes | bytearray):
+    if isinstance(value, (str, bytes, bytearray)):
         raise TypeError
-    if not isinstance(value, float | int):
+    if not isinstance(value, (float, int)):
         # torch warns when a tensor that requires gradients becomes a number; numpy when an array of one does.
         if hasattr(value, "detach"):
             value = value.detach()
