@@ -34,6 +34,8 @@ class Slot:
     part: int = 1000
     #: What it has of resources that are only counted.
     counted: CountedResources = ()
+    #: A small number that no other running job of the machine has.
+    number: int = 0
 
 
 class SlotPort(Protocol):

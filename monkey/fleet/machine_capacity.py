@@ -58,7 +58,7 @@ def describe_shortage(asked: JobResources) -> str:
         return ""
     short = []
     cpus, memory = _cpus(), _memory()
-    if round(asked.cpus * 1000) > round(cpus * 1000):
+    if round(asked.bound_cpus(cpus) * 1000) > round(cpus * 1000):
         short.append(f"{format_count(asked.cpus, 'CPU')} (it has {cpus:g})")
     if asked.memory > memory:
         short.append(f"{format_size(asked.memory)} of memory (it has {format_size(memory)})")

@@ -199,6 +199,7 @@ class LocalRunner:
     ) -> RunningAttempt | None:
         if turn is None or self.clock.now() >= self._deadline:
             return None
+        env["MONKEY_SLOT"] = str(turn.slot.number)
         if self._gpus:
             env["CUDA_VISIBLE_DEVICES"] = ",".join(turn.slot.gpus)
         if prepared.inside is not None:

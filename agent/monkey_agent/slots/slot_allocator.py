@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from monkey.fleet.machine_capacity import Capacity
@@ -16,6 +17,7 @@ from monkey_agent.slots.held_up_jobs import describe_held_up_jobs
 from monkey_agent.slots.machine_agents import LISTED, WAITS, MachineAgents
 from monkey_agent.slots.mount_guard import RoomGuard
 from monkey_agent.slots.shared_machine import AgentSlots, SharedMachine, TakenResources, WaitingJob, write_slots
+from monkey_agent.slots.slot_numbers import SlotNumbers
 
 #: Thousandths of one GPU.
 _WHOLE = 1000
@@ -56,6 +58,7 @@ class SlotAllocator:
         self._gpus = dict.fromkeys(capacity.gpus, _WHOLE)
         #: The slots that our jobs have.
         self._given: list[Slot] = []
+        self._numbers = SlotNumbers()
         #: Jobs that wait for what others hold, and when we last said so, by the machine's clock.
         self._waiting: dict[JobResources, WaitingJob] = {}
         #: Of what was asked for last, what would be free if no other agent had jobs.
@@ -90,6 +93,7 @@ class SlotAllocator:
 
     def take(self, resources: JobResources) -> Slot | None:
         """Return a slot, or None when none is free now."""
+        resources = self._bound(resources)
         self.held_by_others = False
         if self.lacking:
             return None
@@ -122,6 +126,10 @@ class SlotAllocator:
         self._theirs = self._theirs | {resources} if free else self._theirs - {resources}
         return slot
 
+    def _bound(self, resources: JobResources) -> JobResources:
+        cpus = resources.bound_cpus(self.capacity.cpus)
+        return resources if cpus == resources.cpus else replace(resources, cpus=cpus)
+
     def _look_again(self) -> list[AgentSlots]:
         return self._others.look(again=True) if self._others else []
 
@@ -144,7 +152,8 @@ class SlotAllocator:
         for gpu in gpus:
             self._gpus[gpu] -= part
         self._waiting.pop(resources, None)
-        slot = Slot(resources.cpus, gpus, resources.memory, part, resources.counted)
+        number = self._numbers.take()
+        slot = Slot(resources.cpus, gpus, resources.memory, part, resources.counted, number)
         self._given.append(slot)
         self._tell()
         return slot
@@ -169,6 +178,7 @@ class SlotAllocator:
     def give(self, slot: Slot) -> None:
         """Give a slot back."""
         self._given.remove(slot)
+        self._numbers.give(slot.number)
         for name, amount in make_amounts(slot.cpus, slot.memory, slot.counted).items():
             self._free[name] = self._free.get(name, 0) + amount
         for gpu in slot.gpus:
@@ -230,6 +240,7 @@ class SlotAllocator:
     def wait(self, resources: JobResources) -> None:
         """See `SlotPort.wait`."""
         assert self._others is not None
+        resources = self._bound(resources)
         now, since = self._others.clock(), self._wait_since(resources)
         self._waiting = {asked: job for asked, job in self._waiting.items() if now - job.tried < WAITS}
         self._waiting[resources] = WaitingJob(resources, min(since, now), now)
@@ -267,7 +278,7 @@ class SlotAllocator:
         """Could the machine ever have such a slot?"""
         there = self.capacity.amounts
         return (
-            all(amount <= there.get(name, 0) for name, amount in resources.amounts.items())
+            all(amount <= there.get(name, 0) for name, amount in self._bound(resources).amounts.items())
             and resources.gpus <= len(self.capacity.gpus)
             and self.max_slots != 0
         )

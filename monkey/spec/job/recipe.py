@@ -80,6 +80,10 @@ class JobResources:
         """Return what is taken of all that jobs share by amounts, all but GPUs; see `make_amounts`."""
         return make_amounts(self.cpus, self.memory, self.counted)
 
+    def bound_cpus(self, there: float) -> float:
+        """Return how many CPUs it takes of so many: whoever asks for one takes what there is of it."""
+        return there if there < self.cpus <= 1 else self.cpus
+
     def to_json(self) -> dict[str, Any]:
         """Return data that `from_json` reads; an older agent reads what has nothing counted."""
         plain = {"cpus": self.cpus, "gpus": self.gpus, "memory": self.memory}

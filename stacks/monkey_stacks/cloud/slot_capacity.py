@@ -32,7 +32,7 @@ class MachineType:
 
     def room(self, asked: JobResources) -> int:
         """Return how many such jobs fit on it at once."""
-        fits = [self.cpus / asked.cpus if asked.cpus else math.inf]
+        fits = [self.cpus / asked.bound_cpus(self.cpus) if asked.cpus else math.inf]
         # A job has a part of one GPU, never parts of two.
         fits += [self.gpus * (int(1 / asked.gpus + 1e-9) if asked.gpus < 1 else 1 / asked.gpus)] if asked.gpus else []
         fits += [self.memory * self.share / asked.memory] if asked.memory else []
@@ -95,7 +95,7 @@ def describe_misfits(types: Sequence[MachineType], asked: Asked, *, in_order: bo
 def _short(machine: MachineType, asked: JobResources) -> str:
     has, memory = f"({machine.type} has {{}})", machine.memory * machine.share
     short = []
-    if asked.cpus > machine.cpus:
+    if asked.bound_cpus(machine.cpus) > machine.cpus:
         short.append(f"{format_count(asked.cpus, 'CPU')} {has.format(f'{machine.cpus:g}')}")
     if asked.memory > memory:
         short.append(f"{asked.memory / 2**30:.1f} GiB of memory {has.format(f'about {memory / 2**30:.1f}')}")

@@ -19,6 +19,18 @@ GIB = 1 << 30
 MACHINE = Capacity(4, 8 * GIB, ("a", "b"))
 
 
+def test_a_machine_of_half_a_cpu_runs_one_job_that_asks_for_nothing() -> None:
+    slots = SlotAllocator(Capacity(0.5, GIB))
+    asked = JobResources()
+    assert slots.fits(asked)
+    slot = slots.take(asked)
+    assert slot is not None and slot.cpus == 0.5
+    assert slots.take(asked) is None and slots.take(JobResources(0.1)) is None, "all of it is taken"
+    slots.give(slot)
+    assert slots.take(JobResources(0.25)) and slots.take(JobResources(0.25)), "parts of it are what they were"
+    assert not slots.fits(JobResources(2))
+
+
 def test_what_the_old_agent_holds_is_not_handed_out_twice(tmp_path: Path) -> None:
     now = 0.0
     home = StateDirectory(tmp_path / "1")

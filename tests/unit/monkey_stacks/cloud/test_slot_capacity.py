@@ -52,6 +52,13 @@ def test_counted_resources_bound_the_jobs_of_a_machine() -> None:
     assert count_needed_machines([SMALL], 8, [(many, 8)], None, has) == 0
 
 
+def test_half_a_cpu_runs_one_job_that_asks_for_nothing() -> None:
+    half = MachineType("half", 0.5, GIB)
+    assert describe_type_shortage((half,), JobResources()) == ""
+    assert (half.room(JobResources()), half.room(JobResources(0.25))) == (1, 2)
+    assert describe_type_shortage((half,), JobResources(cpus=2)) == "2 CPUs (half has 0.5)"
+
+
 def test_shortage_is_what_no_type_has() -> None:
     assert describe_type_shortage((SMALL, LARGE), JobResources(cpus=8, gpus=2)) == ""
     assert (

@@ -1,0 +1,55 @@
+"""Small numbers for jobs, by which those of one machine choose different ports."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import socket
+import sys
+
+
+class SlotNumbers:
+    """Gives each job the smallest number that no other running job of the machine has, whoever's agent runs that.
+
+    Under Linux, a number is taken by a socket of that name, which the kernel gives to one process of a network at a
+    time, and takes back when the process ends (unix(7), abstract). Elsewhere, an agent knows of its own jobs alone.
+    """
+
+    def __init__(self) -> None:
+        """Begin without jobs."""
+        #: Number to the descriptor of its socket; -1 for none.
+        self._taken: dict[int, int] = {}
+
+    def __del__(self) -> None:
+        """Give all back."""
+        for number in list(self._taken):
+            self.give(number)
+
+    def take(self) -> int:
+        """Return a number for a new job."""
+        for number in itertools.count():
+            if number in self._taken:
+                continue
+            try:
+                self._taken[number] = _claim(number)
+            except OSError as exc:
+                if exc.errno == errno.EADDRINUSE:
+                    continue
+                self._taken[number] = -1  # a sandbox, or too many open files: a number of our own will do
+            return number
+        raise AssertionError("numbers do not end")
+
+    def give(self, number: int) -> None:
+        """Give a number back."""
+        descriptor = self._taken.pop(number)
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _claim(number: int) -> int:
+    if sys.platform != "linux":
+        return -1
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claimed:
+        claimed.bind(f"\0monkey-slot-{number}")
+        return claimed.detach()
