@@ -69,7 +69,7 @@ def test_agent_that_dies_takes_its_jobs_along(shop: Shop, name: str) -> None:
         os.kill(agent, signal.SIGKILL)
     else:
         found = shop.processes("monkey_agent")
-        assert len(found) == 3, "agent, guard and supervisor"
+        assert len(found) >= 3, "agent, guard and supervisor"
         shop.kill(found)
     began = time.monotonic()
     until(lambda: not shop.jobs, "jobs are gone")

@@ -35,7 +35,13 @@ from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.recipes import PreparedRecipe, RecipePreparer, select_outputs
 from monkey_agent.execution.running_attempt import RunningAttempt
 from monkey_agent.execution.unrecorded_attempts import Exited, UnrecordedAttempts, read_own_exits
-from monkey_agent.execution.workspace import Workspace, Workspaces, make_job_variables, name_tracked_run
+from monkey_agent.execution.workspace import (
+    Workspace,
+    Workspaces,
+    make_job_variables,
+    name_temporary_places,
+    name_tracked_run,
+)
 from monkey_agent.local_files import explain_os_error
 from monkey_agent.logs.job_log import AttemptLog
 from monkey_agent.logs.masking import LogMask
@@ -122,8 +128,14 @@ class LocalRunner:
                 await self._preparation.fill(prepared.code, space)
                 checkpoint = await self.checkpoints.restore(attempt, space.checkpoint)
                 await self._continue(attempt, checkpoint.history, space)
-                tracked = {k: v for k, v in name_tracked_run(attempt).items() if k not in prepared.variables}
-                variables = tracked | rendered.env | make_job_variables(attempt, space) | (hold.secrets if hold else {})
+                ours, known = name_tracked_run(attempt), prepared.variables
+                if prepared.inside is None and "TMPDIR" not in attempt.recipe.env:
+                    ours |= name_temporary_places(space)
+                    known -= {"TMPDIR"}  # inherited
+                defaults = {name: value for name, value in ours.items() if name not in known}
+                variables = (
+                    defaults | rendered.env | make_job_variables(attempt, space) | (hold.secrets if hold else {})
+                )
                 given = await turn()
                 if not self._launcher.up:
                     await self._launcher.start()

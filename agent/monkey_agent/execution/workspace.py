@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import stat
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from monkey.removal import remove_file, remove_tree
 from monkey.spec.job.job_table import nest_parameters
 from monkey.spec.sweep.sweep_names import parse_check_name
 from monkey.untrusted_files import hold_below, move_entry, open_directory, open_entry
+from monkey_agent.execution.temporary_directories import TemporaryDirectories
 from monkey_agent.receiving.metric_sockets import SOCKET_FILE, MetricSockets
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class Workspace:
 
     __slots__ = (
         *("checkpoint", "history", "hold", "job", "log", "metrics", "name", "outputs", "root", "samples"),
-        *("sockets", "spoilt", "work"),
+        *("sockets", "spoilt", "temporary", "work"),
     )
 
     def __init__(self, job: str, root: str) -> None:
@@ -57,6 +59,8 @@ class Workspace:
         self.log = f"{root}/{LOG_FILE}"
         #: Holds what was sampled of its processes; not there for one that was over before.
         self.samples = f"{root}/{USAGE_FILE}"
+        #: For its job's temporary files; "" for none of its own.
+        self.temporary = ""
         #: What its attempt uses of the machine: given back with it.
         self.hold: AttemptResources | None = None
         #: By which programs send metrics; None for one whose job is over, or that could have none.
@@ -120,13 +124,14 @@ class Workspaces:
         """Take over the state directory. What earlier agents left becomes trash."""
         self._state = str(state)
         self._attempts = f"{state}/attempts"
+        self._temporary = TemporaryDirectories(state)
         #: Cleared, under the names of those that had them last, with their sockets.
         self._spare: dict[str, MetricSockets | None] = {}
         self._count = 0
         self._taken: set[Workspace] = set()
         #: Was anything discarded since the trash was last emptied?
         with hold_below(state, _TRASH, make=True) as trash:
-            self.has_trash = bool(os.listdir(trash))
+            self._has_trash = bool(os.listdir(trash))
         self._discard(self._attempts)
         os.mkdir(self._attempts)
         self._mode = os.stat(self._attempts).st_mode
@@ -146,6 +151,7 @@ class Workspaces:
             for path in space.directories:
                 os.mkdir(path)
                 os.utime(path, ns=(0, 0))
+        space.temporary = self._temporary.take()
         self._taken.add(space)
         self._open_sockets(space)
         return space
@@ -162,6 +168,7 @@ class Workspaces:
     def give(self, space: Workspace) -> None:
         """Take a workspace back."""
         self._taken.discard(space)
+        self._temporary.give(space.temporary)
         if space.hold is not None:
             space.hold.close()
             space.hold = None
@@ -234,11 +241,17 @@ class Workspaces:
         self._count += 1
         with hold_below(self._state, _TRASH) as trash:
             move_entry(name, f"{time.time_ns()}.{self._count}", at, trash)
-        self.has_trash = True
+        self._has_trash = True
+
+    @property
+    def has_trash(self) -> bool:
+        """Is there something to be removed?"""
+        return self._has_trash or self._temporary.has_trash
 
     def empty_trash(self) -> None:
         """Remove what was discarded: slow, and to be called in another thread."""
-        self.has_trash = False  # first, so that what comes meanwhile is seen the next time
+        self._has_trash = False  # first, so that what comes meanwhile is seen the next time
+        self._temporary.empty()
         with contextlib.suppress(OSError), hold_below(self._state, _TRASH) as trash:
             for name in os.listdir(trash):
                 remove_tree(name, trash)
@@ -267,6 +280,7 @@ class Workspaces:
             self._discard(path)
         self._spare.clear()
         self.empty_trash()
+        self._temporary.close()
 
 
 def name_tracked_run(attempt: Attempt) -> dict[str, str]:
@@ -277,6 +291,17 @@ def name_tracked_run(attempt: Attempt) -> dict[str, str]:
         "WANDB_RUN_GROUP": attempt.sweep,
         "MLFLOW_RUN_NAME": f"{attempt.sweep}-{attempt.job}",
     }
+
+
+def name_temporary_places(space: Workspace) -> dict[str, str]:
+    """Return variables by which programs put temporary files where they end with the job.
+
+    What torch compiled is no such file: it stays where torch would have it, for the next job.
+    """
+    if not space.temporary:
+        return {}
+    compiled = f"{tempfile.gettempdir()}/torchinductor_{os.geteuid()}"
+    return {"TMPDIR": space.temporary, "TORCHINDUCTOR_CACHE_DIR": compiled}
 
 
 def make_job_variables(attempt: Attempt, space: Workspace) -> dict[str, str]:

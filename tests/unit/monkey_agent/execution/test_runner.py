@@ -249,4 +249,4 @@ def test_many_jobs_at_once(body: Body, run: Run) -> None:
     left = [
         pid for pid in process_tree.list_processes() if (process_tree.read_mark(pid) or "").startswith(f"{body.state}:")
     ]
-    assert len([pid for pid in left if alive(pid)]) == 2, "the supervisor and its guard, and nobody else"
+    assert len([pid for pid in left if alive(pid)]) == 3, "the supervisor, its guard and the keeper, and nobody else"

@@ -1,0 +1,87 @@
+# ruff: noqa: PTH102, PTH208
+# Paths are plain strings here, as those of workspaces are.
+"""Directories for temporary files, one for each attempt: what a job that is killed leaves there goes with it.
+
+They lie where the machine has temporary files, below one directory of the agent's. They do not lie in workspaces:
+programs put sockets there, and the path of a socket may have about a hundred bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from monkey.removal import remove_empty_directory, remove_tree
+from monkey.untrusted_files import open_directory
+
+
+class TemporaryDirectories:
+    """The directories of an agent's attempts."""
+
+    def __init__(self, state: Path) -> None:
+        """Name the directory of the agent with this state; what an earlier agent left there is to be removed."""
+        digest = hashlib.sha256(os.fsencode(state)).hexdigest()[:8]
+        self._root = f"{tempfile.gettempdir()}/monkey-{digest}"
+        self._used: set[str] = set()
+        self._count = 0
+        #: Is there something that `empty` would remove?
+        self.has_trash = os.path.lexists(self._root)
+
+    def take(self) -> str:
+        """Return a new, empty directory; "" where there can be none: then a job has the machine's."""
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self._root, stat.S_IRWXU)
+            with self._hold() as root:
+                while True:
+                    self._count += 1
+                    name = str(self._count)
+                    self._used.add(name)
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, stat.S_IRWXU, dir_fd=root)
+                        return f"{self._root}/{name}"
+                    self._used.discard(name)
+        return ""
+
+    def give(self, path: str) -> None:
+        """Take a directory back; it may be "". One with something in it waits for `empty`."""
+        if not path:
+            return
+        name = path.rpartition("/")[2]
+        try:
+            with self._hold() as root:
+                remove_empty_directory(name, root)
+        except FileNotFoundError:
+            pass
+        except OSError:
+            self.has_trash = True
+        self._used.discard(name)
+
+    def empty(self) -> None:
+        """Remove all that is of no attempt: slow, and to be called in another thread."""
+        self.has_trash = False  # first, so that what comes meanwhile is seen the next time
+        with contextlib.suppress(OSError), self._hold() as root:
+            for name in set(os.listdir(root)) - self._used:
+                remove_tree(name, root)
+
+    def close(self) -> None:
+        """Remove all of them; slow, and to be called in another thread."""
+        self.empty()
+        with contextlib.suppress(OSError):
+            remove_empty_directory(self._root)
+
+    @contextlib.contextmanager
+    def _hold(self) -> Iterator[int]:
+        """Hold the agent's directory. Raises OSError where it is a link, or somebody else's."""
+        descriptor = open_directory(self._root)
+        try:
+            if os.fstat(descriptor).st_uid != os.geteuid():
+                raise PermissionError(f"{self._root} is not ours")
+            yield descriptor
+        finally:
+            os.close(descriptor)
