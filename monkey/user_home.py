@@ -28,7 +28,10 @@ def locate_user_directory(variable: str, below_home: str) -> Path:
         home = Path.home()
     except RuntimeError:  # an account without an entry in passwd, as in many containers
         home = Path("/")
-    return (home if home != Path("/") else _claim_temporary_home()) / below_home
+    # Accounts of services have one that is not there: /nonexistent.
+    if home == Path("/") or not home.is_dir():
+        home = _claim_temporary_home()
+    return home / below_home
 
 
 def _claim_temporary_home() -> Path:

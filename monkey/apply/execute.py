@@ -19,6 +19,7 @@ from monkey.apply.world.desired_state import LoadedSpec
 from monkey.apply.world.project_store import check_spelling
 from monkey.apply.world.world import World
 from monkey.errors import ConcurrentApply, FleetError
+from monkey.fleet.local_fleet import LocalFleet
 from monkey.plan.adoption.adopted_jobs import ADOPTED_BEFORE
 from monkey.plan.change import Plan, SweepPlan
 from monkey.plan.digest import compute_plan_digest
@@ -57,6 +58,10 @@ async def execute_plan(
     """
     await asyncio.to_thread(world.signers.open_key)  # what cannot be signed is not begun
     check_endpoints(world.project, list_report_endpoints(world.project))
+    for part in plan.fleets:
+        fleet = world.fleet(part.fleet)
+        if part.changes and part.after and isinstance(fleet, LocalFleet):
+            await fleet.check_offer()
     by_name = {want.desired.name: want for want in wanted}
     for sweep in plan.sweeps:
         if sweep.datasets:

@@ -5,9 +5,12 @@ Both sides use this file: the agent, which holds the lock, and the fleet that st
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
+#: What file systems without locks answer: Lustre that is mounted without them, NFS 3 without their server.
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 #: Exit codes of an agent, for systemd and others that start agents. It found no work; it was asked to leave, and work
 #: may be left; it cannot work here, and another try would end the same. After 1 another try may help.
 NO_WORK, TAKEN_BACK, UNFIT = 0, 75, 78
@@ -31,6 +34,9 @@ def is_agent_alive(directory: Path) -> bool:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError as exc:
+        if exc.errno not in NO_LOCKS:
+            raise
     finally:
         os.close(lock)
     return False

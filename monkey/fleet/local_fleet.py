@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from monkey.errors import FleetError
+from monkey.fleet.agent_place import check_agent_place
 from monkey.fleet.agent_state import TAKEN_BACK, is_agent_alive, make_host_name, read_agent_pid
 from monkey.fleet.environment_digest import compare_environment, compare_settings, record_settings
 from monkey.fleet.fleet_port import Recount, Say
@@ -112,6 +113,11 @@ class LocalFleet:
     def describe_shortage(self, asked: JobResources) -> str:
         """See `Fleet.describe_shortage`."""
         return describe_shortage(asked)
+
+    async def check_offer(self) -> str:
+        """See `Checkable.check_offer`: an agent needs a place for its state."""
+        check_agent_place(self.directory)
+        return f"{self.name}: an agent works in {self.directory}"
 
     def check_secrets(self, names: Sequence[str]) -> None:
         """See `Fleet.check_secrets`: the agent that we start has our environment."""

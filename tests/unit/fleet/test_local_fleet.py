@@ -161,7 +161,9 @@ def test_state_lies_by_store_and_project(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert all(place.is_relative_to(tmp_path / "monkey") for place in places)
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    (tmp_path / "me").mkdir()
     assert locate_state_home() == tmp_path / "me" / ".local" / "state"
-    monkeypatch.setenv("HOME", "")
-    assert locate_state_home() == Path(f"/tmp/monkey-{os.getuid()}/.local/state")
+    for missing in ("", "/nonexistent"):
+        monkeypatch.setenv("HOME", missing)
+        assert locate_state_home() == Path(f"/tmp/monkey-{os.getuid()}/.local/state")
     assert make_host_name() and "/" not in make_host_name()
