@@ -11,6 +11,7 @@ from pathlib import Path
 
 from monkey.atomic_write import write_atomically
 from monkey.errors import StoreMissing
+from monkey.spec.project.store_url import DEFAULT_STORE
 from monkey.spec.project_paths import read_regular_file
 from monkey.untrusted_files import hold_below
 
@@ -69,6 +70,8 @@ class KnownStores:
         with suppress(OSError):
             ignore_all(self.path.parent)
             write_atomically(self.path, json.dumps(self._known, indent=1) + "\n")
+            if f"{self.root / DEFAULT_STORE}" in self._known:
+                _keep_from_cleaning(self.root)
 
 
 def ignore_all(directory: Path) -> None:
@@ -81,3 +84,17 @@ def ignore_all(directory: Path) -> None:
         ignore = directory / ".gitignore"
         if not ignore.exists():
             write_atomically(ignore, "*\n")
+
+
+def _keep_from_cleaning(root: Path) -> None:
+    """Let `git clean -fdx` pass over the default store of a checkout: it does so for repositories in repositories.
+
+    What makes a directory one is in gitrepository-layout(5). Raises OSError.
+    """
+    git = f"{DEFAULT_STORE}/.git"
+    if not any((above / ".git").exists() for above in (root, *root.parents)) or (root / git).exists():
+        return
+    for name in ("objects", "refs"):
+        with hold_below(root, f"{git}/{name}", make=True):
+            continue
+    write_atomically(root / git / "HEAD", "ref: refs/heads/none\n")

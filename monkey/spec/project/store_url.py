@@ -12,6 +12,8 @@ from typing import Any
 
 from monkey.spec.yaml.mistakes import Mistake, describe_value, suggest_word
 
+#: Where a project has its store that names none.
+DEFAULT_STORE = ".monkey/store"
 #: Scheme to the options that its URLs take. Never a credential: those come from where the cloud's own tools find them.
 STORE_URL_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "s3": ("endpoint", "region", "profile"),
@@ -27,7 +29,7 @@ _COLON = re.compile(r"((?:[\w.-]+@)?[\w.-]{2,}):(?=[/~\w])")
 def resolve_store_url(raw: str | Mapping[str, str] | None, root: Path) -> str:
     """Return the one string for what `store:` says in the project at `root`; `find_store_mistakes` found none in it."""
     if raw is None:
-        return str(root / ".monkey" / "store")
+        return str(root / DEFAULT_STORE)
     options = {} if isinstance(raw, str) else {key: value for key, value in raw.items() if key != "url"}
     url = raw if isinstance(raw, str) else raw["url"]
     if "://" not in url:
