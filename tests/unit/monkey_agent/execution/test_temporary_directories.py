@@ -27,11 +27,28 @@ def test_each_has_its_own_and_leaves_nothing(base: Path) -> None:
     (first / "sub/file").write_text("left")
     directories.give(str(first))
     directories.give(str(second))
-    assert directories.has_trash and first.exists() and not second.exists()
+    assert directories.has_trash and first.exists()
     third = Path(directories.take())
+    assert third == second, "nobody used it"
     directories.empty()
     assert not first.exists() and third.exists() and not directories.has_trash
     directories.give(str(third))
+    directories.close()
+    assert not list(base.iterdir())
+
+
+def test_a_directory_that_was_used_or_is_gone_is_handed_to_nobody(base: Path) -> None:
+    directories = TemporaryDirectories(Path("/state"))
+    used, cleaned, hidden = (Path(directories.take()) for _ in range(3))
+    (used / "file").touch()
+    (used / "file").unlink()
+    hidden.chmod(0)
+    for path in (used, cleaned, hidden):
+        directories.give(str(path))
+    cleaned.rmdir()
+    new = Path(directories.take())
+    assert new not in (used, cleaned, hidden) and new.is_dir()
+    directories.give(str(new))
     directories.close()
     assert not list(base.iterdir())
 
