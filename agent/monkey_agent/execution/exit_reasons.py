@@ -109,7 +109,11 @@ def _not_found(program: str, work: str) -> str:
     path = Path(work, program)
     if "/" in program and path.is_file():
         with path.open("rb") as file:
-            first = file.readline(200).decode(errors="replace").strip()
+            line = file.readline(200).decode(errors="replace")
+        first = line.strip()
+        if line.endswith("\r\n"):
+            hint = f"`sed -i 's/\\r$//' {program}`; `*.sh text eol=lf` in .gitattributes keeps it so"
+            return f"the lines of {program} end as on Windows, so it has no interpreter {first}" + _hint(hint)
         return f"the interpreter of {program} is missing: {first}"
     if "/" in program:
         return f"command not found: {program}" + _hint("it must be part of the code snapshot, or an absolute path")

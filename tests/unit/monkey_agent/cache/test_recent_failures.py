@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -38,16 +40,22 @@ def test_failures_say_why(body: Body, run: Run, files: dict[str, str], command: 
 
 
 def test_scripts_that_cannot_run_say_why(body: Body, tmp_path: Path, run: Run) -> None:
-    bare, lost = tmp_path / "bare", tmp_path / "lost"
+    bare, lost, windows = tmp_path / "bare", tmp_path / "lost", tmp_path / "windows"
     bare.write_text("echo\n")
     lost.write_text("#!/no/such/interpreter -x\n")
-    for file in (bare, lost):
+    windows.write_bytes(b"#!/bin/sh\r\necho works\r\n")
+    for file in (bare, lost, windows):
         file.chmod(0o755)
 
     async def scenario() -> None:
         assert "begins with #!" in (await body.run([str(bare)])).reason
         assert "the interpreter of" in (reason := (await body.run([str(lost)])).reason)
         assert "/no/such/interpreter -x" in reason
+        reason = (await body.run([str(windows)])).reason
+        assert "end as on Windows" in reason
+        remedy = shlex.split(reason.split("`")[1])
+        assert (await body.run(remedy)).ending is AttemptEnd.SUCCEEDED
+        assert (await body.run([str(windows)])).ending is AttemptEnd.SUCCEEDED
 
     run(scenario())
 
@@ -116,7 +124,6 @@ asyncio.run(main(pathlib.Path(sys.argv[1])))
 
 
 def test_a_full_disk_is_a_clear_failure(tmp_path: Path, require: Callable[[str], str]) -> None:
-    import subprocess
 
     require("mount")
     (tmp_path / "disk").mkdir()
