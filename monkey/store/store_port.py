@@ -67,6 +67,14 @@ class Store(Protocol):
         Where there are none, it returns an empty list, and never raises KeyMissing.
         """
 
+    async def list_directories(self, prefix: str) -> Sequence[str]:
+        """Return what keys have between `prefix`, which ends with '/', and their next '/', sorted.
+
+        It costs no look at what lies below, where the backend can do without.
+        """
+        parts = (item.key.removeprefix(prefix).partition("/") for item in await self.list(prefix))
+        return sorted({name for name, slash, _ in parts if slash})
+
     async def delete(self, key: str) -> None:
         """Remove `key`; a missing key is no error."""
 

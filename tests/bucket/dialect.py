@@ -108,6 +108,12 @@ def listing(items: list[tuple[str, Object]], more: bool) -> Answer:
     return _xml(f"<ListBucketResult>{head}{rows}</ListBucketResult>")
 
 
+def directories(names: list[str]) -> Answer:
+    """Return a listing by a delimiter: the parts of keys that end with it."""
+    rows = "".join(f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>" for name in names)
+    return _xml(f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>")
+
+
 def upload_begun(name: str) -> Answer:
     """Return the name of a multipart upload."""
     return _xml(f"<InitiateMultipartUploadResult><UploadId>{name}</UploadId></InitiateMultipartUploadResult>")

@@ -135,7 +135,10 @@ class FakeBucket:
     def _list(self, request: Request) -> Answer:
         after = request.query.get("continuation-token") or request.query.get("start-after", "")
         limit = min(self.page, int(request.query.get("max-keys", 1000)))
-        return dialect.listing(*self.objects.list(request.query.get("prefix", ""), after, limit))
+        prefix = request.query.get("prefix", "")
+        if "delimiter" in request.query:
+            return dialect.directories(sorted({_directory(key, prefix) for key in self.objects.keys} - {""}))
+        return dialect.listing(*self.objects.list(prefix, after, limit))
 
     def _read(self, request: Request) -> Answer:
         found = self.objects.get(request.key)
@@ -216,3 +219,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.bucket.poured += len(chunk)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _do
+
+
+def _directory(key: str, prefix: str) -> str:
+    """Return the part of a key up to the first '/' after `prefix`; "" where it has none."""
+    name, slash, _ = key.removeprefix(prefix).partition("/")
+    return f"{prefix}{name}/" if key.startswith(prefix) and slash else ""

@@ -73,6 +73,15 @@ def test_of_eight_processes_one_wins_each_key(url: str, store: Store, run: Run) 
         assert run(store.get(f"race/{key % 7}/{key}")) == value
 
 
+def test_directories_are_listed_without_what_is_below_them(store: Store, run: Run) -> None:
+    assert list(run(store.list_directories("p/"))) == []
+    for key in ("p/b/x/1", "p/b/y", "p/a%/größe", "p/日本/z", "p/file", "pp/c/d", "q"):
+        run(store.put(key, b""))
+    assert list(run(store.list_directories("p/"))) == ["a%", "b", "日本"]
+    assert list(run(store.list_directories("p/b/"))) == ["x"]
+    assert list(run(store.list_directories("none/"))) == []
+
+
 def test_the_probe_passes_and_leaves_nothing(store: Store, run: Run) -> None:
     before = run(store.list(""))
     run(probe_store(store))

@@ -185,6 +185,15 @@ class BucketStore(Store):
     def _pages(self, directory: str, after: str | None) -> AsyncIterator[Sequence[Any]]:
         return obstore.list(self._client, self._names.part(directory) or None, offset=after, chunk_size=1000)
 
+    async def list_directories(self, prefix: str) -> Sequence[str]:
+        """See `Store.list_directories`. Up to 1,000 of them are one request."""
+        directory = check_prefix(prefix)
+        try:
+            listed = await obstore.list_with_delimiter_async(self._client, self._names.part(directory))
+        except _Failures as exc:
+            raise translate_bucket_error(exc, self._address, StoreOperation.LIST, prefix) from exc
+        return sorted(decode_object_name(path).rpartition("/")[2] for path in listed["common_prefixes"])
+
     async def strangers(self, known: set[str]) -> Sequence[str]:
         """Return first parts of keys that are here and not in `known`, from as many as one request tells."""
         try:

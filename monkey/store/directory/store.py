@@ -22,7 +22,7 @@ from monkey.errors import KeyMissing
 from monkey.removal import remove_file
 from monkey.store.content.objects import Moved, SourceFile
 from monkey.store.directory.commit import GroupCommitter, PendingWrite, remove_aside
-from monkey.store.directory.listing import walk_keys
+from monkey.store.directory.listing import list_entries, walk_keys
 from monkey.store.directory.publish import copy_bytes, open_aside, publish_aside, remove_stale, write_aside
 from monkey.store.directory.root import READ, DirectoryRoot
 from monkey.store.keys import check_key, check_prefix
@@ -129,6 +129,17 @@ class DirectoryStore(Store):
         try:
             with self._place.enter() as inside:
                 return sorted(walk_keys(inside, directory, prefix, after))
+        except OSError as exc:
+            raise self._place.translate(exc, prefix) from exc
+
+    async def list_directories(self, prefix: str) -> Sequence[str]:
+        """See `Store.list_directories`; one that is empty counts."""
+        directory = check_prefix(prefix)
+        try:
+            with self._place.enter() as inside, list_entries(inside, directory) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        except FileNotFoundError:
+            return ()
         except OSError as exc:
             raise self._place.translate(exc, prefix) from exc
 

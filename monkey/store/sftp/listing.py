@@ -17,6 +17,16 @@ from monkey.store.store_port import ListedObject
 _CONCURRENCY = 64
 
 
+async def read_entries(calls: SftpRequests, path: bytes) -> list[tuple[bytes, FileAttributes]]:
+    """Return what is in one directory, which may be missing. Raises SftpStatusError."""
+    try:
+        return await list_entries(calls, path)
+    except SftpStatusError as exc:
+        if exc.code == NO_SUCH_FILE:
+            return []
+        raise
+
+
 class SftpListing:
     """One listing."""
 
@@ -33,7 +43,7 @@ class SftpListing:
         """
         base = directory + "/" if directory else ""
         async with self._slots:
-            found = await self._read(path)
+            found = await read_entries(self._calls, path)
         below = []
         for raw, attrs in found:
             try:
@@ -46,14 +56,6 @@ class SftpListing:
             else:
                 self._add(base + name, name, attrs)
         await asyncio.gather(*below)
-
-    async def _read(self, path: bytes) -> list[tuple[bytes, FileAttributes]]:
-        try:
-            return await list_entries(self._calls, path)
-        except SftpStatusError as exc:
-            if exc.code == NO_SUCH_FILE:
-                return []
-            raise
 
     def _add(self, key: str, name: str, found: FileAttributes) -> None:
         if key > self._after and key.startswith(self._prefix) and stat.S_ISREG(found.mode) and not is_hidden(name):

@@ -20,7 +20,7 @@ from monkey.store.keys import check_prefix
 from monkey.store.object_limits import refuse_large
 from monkey.store.sftp.bulk import FileBatch, send_in_batches
 from monkey.store.sftp.disk_sync import SYNC_CONNECTIONS, SftpSyncer
-from monkey.store.sftp.listing import SftpListing
+from monkey.store.sftp.listing import SftpListing, read_entries
 from monkey.store.sftp.publish import SftpPublisher
 from monkey.store.sftp.root import SftpRoot
 from monkey.store.sftp.url import SftpTarget
@@ -29,7 +29,7 @@ from monkey.store.sftp.wire.connect import ConnectTimeouts
 from monkey.store.sftp.wire.reconnect import ReconnectingSftp
 from monkey.store.sftp.wire.sftp_connection import SftpConnection
 from monkey.store.sftp.wire.sftp_protocol import SftpStatusError
-from monkey.store.sftp.wire.sftp_requests import SftpRequests
+from monkey.store.sftp.wire.sftp_requests import SftpRequests, is_directory
 from monkey.store.sftp.wire.transfers import read_chunks, read_remote, save_remote
 from monkey.store.store_port import ListedObject, Store
 
@@ -204,6 +204,16 @@ class SftpStore(Store):
             if not walk.items:
                 await self._place.check(link.main)
             return sorted(walk.items)
+
+        return await self._do(directory, work)
+
+    async def list_directories(self, prefix: str) -> Sequence[str]:
+        """See `Store.list_directories`; one that is empty counts."""
+        directory = check_prefix(prefix)
+
+        async def work(link: SftpConnection) -> Sequence[str]:
+            found = await read_entries(link.main, self._place.below(directory))
+            return sorted(name.decode(errors="replace") for name, attrs in found if is_directory(attrs))
 
         return await self._do(directory, work)
 
