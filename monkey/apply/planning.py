@@ -26,6 +26,7 @@ from monkey.apply.world.desired_state import (
 )
 from monkey.apply.world.gone_specs import GoneSearch, cancel_pruned_sweeps
 from monkey.apply.world.observe import add_shortage_warnings, check_secrets, observe_project
+from monkey.apply.world.project_name import check_project_name
 from monkey.apply.world.project_store import check_spelling, locate_project_store
 from monkey.apply.world.world import World
 from monkey.errors import StalePlan
@@ -153,11 +154,13 @@ async def plan_loaded_specs(
 ) -> PlanningResult:
     """Plan for what is wanted, wherever that comes from; `search`: it is all of the project's, so look for more.
 
-    Raises OneName for the name of a sweep.
+    Raises OneName for the name of a sweep, PlanError where the repository was renamed.
     """
     for want in wanted:
         check_spelling(locate_project_store(world.project), world.keys.sweeps, want.desired.name)
     observed, snapshot = await observe_project(world, wanted)
+    git = next((want.desired.git for want in wanted if want.desired.git is not None), {})
+    name_warnings = await check_project_name(world, snapshot, {want.desired.name for want in wanted}, git)
     gone = search.find(world.project, wanted, observed) if search else ()
     observed = cancel_pruned_sweeps(observed, gone)
     wanted = place_specs_in_history(world.project, wanted, observed)
@@ -175,7 +178,9 @@ async def plan_loaded_specs(
     fleets = {part.fleet for part in plan.fleets}
     check_costs(plan, find_costs_besides(world.project, snapshot, known, fleets))
     written = await list_written_fleets(world)
-    plan = replace(plan, warnings=(*await warn_of_unlisted_fleets(world, written), *observed.problems), gone=gone)
+    plan = replace(
+        plan, warnings=(*await warn_of_unlisted_fleets(world, written), *observed.problems, *name_warnings), gone=gone
+    )
     if search:
         plan = await plan_unwanted_fleets(world, plan, snapshot, written)
     return PlanningResult(plan, (), wanted, snapshot)

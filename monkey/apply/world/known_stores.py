@@ -1,4 +1,4 @@
-"""What a checkout remembers of the stores that it used: so that one which vanished is missed, not created again.
+"""What a checkout remembers: its stores, so that one which vanished is missed, not created again; and its name.
 
 It lies beside the default store, in the project's `.monkey/`: a user who removes it all wants to start again.
 """
@@ -8,17 +8,16 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from monkey.atomic_write import write_atomically
 from monkey.errors import StoreMissing
+from monkey.spec.project.checkout_memo import MEMO, PROJECT, read_checkout_memo
 from monkey.spec.project.store_url import DEFAULT_STORE
-from monkey.spec.project_paths import read_regular_file
 from monkey.untrusted_files import hold_below
 
-#: A store's URL to its id, as JSON.
-MEMO = "stores.json"
-#: Bytes of it that are read: in a stranger's branch it may be a link to what has no end.
-_MOST = 1 << 20
+if TYPE_CHECKING:
+    from monkey.spec.project.project import Project
 
 
 class KnownStores:
@@ -30,12 +29,8 @@ class KnownStores:
         `remember`: write down what is met. A plan does not: a stranger's branch may have a link there.
         """
         self.root = root
-        self.path, self._remember = root / ".monkey" / MEMO, remember
-        try:
-            said = json.loads(read_regular_file(self.path, _MOST))
-        except (OSError, ValueError, RecursionError):
-            said = {}
-        self._known: dict[str, str] = said if isinstance(said, dict) else {}
+        self.path, self._remember = root / MEMO, remember
+        self._known: dict[str, Any] = read_checkout_memo(root)
 
     def expects(self, url: str) -> bool:
         """Was there a store at this URL?"""
@@ -43,7 +38,8 @@ class KnownStores:
 
     def id(self, url: str) -> str:
         """Return the id of the store at this URL, "" where none was met."""
-        return self._known.get(url, "")
+        known: str = self._known.get(url, "")
+        return known
 
     def meet(self, url: str, store_id: str) -> None:
         """Remember the store that is at this URL. Raises StoreMissing where it is another than it was."""
@@ -57,6 +53,15 @@ class KnownStores:
             self._known[url] = store_id
             if self._remember:
                 self._save()
+
+    def keep_project(self, project: Project) -> None:
+        """Remember the name of a project that has something in the store, and whose monkey.yaml does not name it.
+
+        Its repository or directory may be renamed, and what it has there is still its own.
+        """
+        if project.derived_name and self._remember and self._known.get(PROJECT) != project.name:
+            self._known[PROJECT] = project.name
+            self._save()
 
     def vanished(self, exc: StoreMissing) -> StoreMissing:
         """Return the error for a store that was there and is not."""

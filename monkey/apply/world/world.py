@@ -63,6 +63,7 @@ class World:
         if self.store is None:
             self.store = await open_known(locate_project_store(self.project), self.memo, begin=True)
         check_rights(self.at, self.keys)
+        self.memo.keep_project(self.project)
 
     def reader(self) -> SnapshotReader:
         """Return a new reader of the store. Raises StoreMissing."""

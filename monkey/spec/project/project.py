@@ -18,6 +18,7 @@ from monkey.spec.project import (
     provider,
     store_url,
 )
+from monkey.spec.project.checkout_memo import recall_project_name
 from monkey.spec.project.forge_settings import ForgeSettings
 from monkey.spec.project.influx_settings import InfluxSettings
 from monkey.spec.project.notify_channel import NotifyChannel
@@ -72,6 +73,8 @@ class Project:
     file: Path | None = None
     #: Keys of monkey.yaml whose values a user chose and no repository, with the words for how.
     chosen: Mapping[str, str] = field(default_factory=dict)
+    #: What a fresh clone would be called: as its repository, or its directory. "" where monkey.yaml names the project.
+    derived_name: str = field(default="", compare=False)
 
     def read_document(self) -> document.YamlDocument:
         """Return the file again, to show lines of it. Raises SpecError."""
@@ -84,7 +87,7 @@ def load_project(
     """Find and read the monkey.yaml above `start`; without one, the repository (or `start`) with defaults.
 
     `file`, `store`: what a user chose in place of that monkey.yaml, and of its `store:`. `ask_origin` is asked where no
-    `project:` is given. Raises SpecError.
+    `project:` is given; what the checkout remembers comes before it. Raises SpecError.
     """
     root = find_root(start)
     path = root / PROJECT_FILE
@@ -92,8 +95,11 @@ def load_project(
     chosen = dict.fromkeys(_KEYS, "--project-file") if file else {}
     if store:
         data, chosen = {**data, "store": store}, {**chosen, "store": STORE_VARIABLE}
-    name = str(data["project"]) if "project" in data else _name_by_url(ask_origin(root)) or _spell_name(root.name)
-    return replace(_make_project(data, root, name or "project"), file=file, chosen=chosen)
+    name, derived = str(data.get("project", "")), ""
+    if not name:
+        derived = _name_by_url(ask_origin(root)) or _spell_name(root.name) or "project"
+        name = recall_project_name(root) or derived
+    return replace(_make_project(data, root, name), file=file, chosen=chosen, derived_name=derived)
 
 
 def find_root(start: Path) -> Path:
