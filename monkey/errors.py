@@ -160,6 +160,9 @@ class KeyMissing(StoreError):
 class StoreMissing(StoreError):
     """There is no store where one was expected."""
 
+    #: Was it there before, and is the file system there that it was on? Then no mount brings it back.
+    removed = False
+
 
 class StoreReplaced(StoreMissing):
     """Another store is where one was: what this one held is gone from there for good."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from monkey.fleet.machine_capacity import measure_capacity
 from tests.acceptance.shop import Shop, until
 from tests.git_command import git
 
@@ -94,6 +95,26 @@ def test_a_project_file_wins_and_is_not_remembered(paper: Shop) -> None:
     (paper.root / "monkey.yaml").unlink()
     assert json.loads((paper.root / ".monkey" / "stores.json").read_text())["project"] == "project"
     assert "4 kept" in paper.run("plan").stdout
+
+
+@pytest.mark.slow
+def test_jobs_of_a_checkout_that_moves_run_again_at_the_new_place(paper: Shop) -> None:
+    """The old agent holds the machine with frozen jobs; it ends them once they may be another's."""
+    paper.ledger.hold()
+    paper.spec(f"resources: {{cpus: {measure_capacity().cpus / 2}}}\n", jobs=2)
+    paper.run("apply", "--detach")
+    until(lambda: paper.ledger.executions == 2, "both jobs run")
+    jobs, (agent,) = paper.jobs, paper.agents
+    before = paper.root
+    paper.root = before.rename(paper.root.with_name("moved"))
+    paper.run("apply", "--detach")
+    assert f"it was moved here from {before}/.monkey/store" in paper.run("doctor").stdout
+    until(lambda: paper.ledger.executions == 4, "both jobs run again", patience=300, step=1)
+    assert not {agent, *jobs} & {*paper.agents, *paper.jobs}
+    paper.ledger.release()
+    until(lambda: paper.states() == {"succeeded": 2}, "both succeed", step=1)
+    assert not paper.ledger.overlaps
+    assert "was moved or removed" in paper.agent_log
 
 
 def test_a_plan_writes_nothing(paper: Shop) -> None:

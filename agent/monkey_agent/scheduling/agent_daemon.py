@@ -7,7 +7,15 @@ import random
 from collections.abc import Coroutine
 from typing import Any
 
-from monkey.errors import MachineUnfit, StoreError, StoreForbidden, StoreLinked, StoreRefused, StoreReplaced
+from monkey.errors import (
+    MachineUnfit,
+    StoreError,
+    StoreForbidden,
+    StoreLinked,
+    StoreMissing,
+    StoreRefused,
+    StoreReplaced,
+)
 from monkey.protocol.sweeps.permits import Permits
 from monkey.protocol.wakeup import wake_agents
 from monkey.signing.entry_signers import EntrySigners
@@ -190,7 +198,7 @@ class AgentDaemon:
                 self._leaving.set()
             except StoreError as exc:
                 self.troubles.note(exc)
-                self._give_up_waiting()
+                self._give_up_waiting(exc)
             shortly = None if self._idle_since is None else self.identity.idle_timeout
             self.queue.news |= await pauses.rest(
                 idle=not self.queue.by_sweep,
@@ -207,10 +215,18 @@ class AgentDaemon:
         self._was_busy = busy
         return self.queue.finished and not self.attempts.in_hand
 
-    def _give_up_waiting(self) -> None:
-        """Leave a store that stays away, unless jobs are in hand: they are frozen, and wait for it."""
+    def _give_up_waiting(self, exc: StoreError) -> None:
+        """Leave a store that stays away, unless jobs are in hand: they are frozen, and wait for it.
+
+        They do not wait for one that was moved or removed. Its other agents have them by now, and may want this
+        machine, too.
+        """
         late = self.clock.now() - self.heart.deadline
-        if not self.attempts.in_hand and late > (self.identity.idle_timeout or float("inf")):
+        if isinstance(exc, StoreMissing) and exc.removed and late > self.heart.lease:
+            self.errors.say("the store was moved or removed, and its lease is over: the agent ends, and its jobs")
+            self._failure = exc
+            self._leaving.set()
+        elif not self.attempts.in_hand and late > (self.identity.idle_timeout or float("inf")):
             self.errors.say("the store is away, and nothing is in hand that would wait for it: giving up")
             self.gave_up = True
             self._leaving.set()

@@ -89,6 +89,9 @@ async def check_project(project: Project) -> AsyncIterator[DoctorCheck]:
                 for text in await list_misplaced(world.store, world.keys):
                     hint = "monkey did not put it there, and reads nothing of it: find out who did, and remove it"
                     yield DoctorCheck("store", text, hint, wrong=True)
+                for former in world.memo.list_former_places(world.store.id):
+                    text = f"it was moved here from {former}: agents that began there end themselves within minutes"
+                    yield DoctorCheck("store", text, "`monkey apply` runs their jobs here")
                 if narrow := find_unshared(world.store, world.keys):
                     text = f"the group of {world.store.url} may write it, but not {narrow}"
                     yield DoctorCheck("store", text, spell_remedy(world.store), wrong=True)

@@ -41,6 +41,11 @@ class KnownStores:
         known: str = self._known.get(url, "")
         return known
 
+    def list_former_places(self, store_id: str) -> list[str]:
+        """Return the paths at which this checkout met the store before it was moved: nothing is there any more."""
+        met = [url for url, known in self._known.items() if known == store_id]
+        return [url for url in met if Path(url).is_absolute() and not Path(url).exists()]
+
     def meet(self, url: str, store_id: str) -> None:
         """Remember the store that is at this URL. Raises StoreMissing where it is another than it was."""
         if self._known.get(url, store_id) != store_id:

@@ -160,7 +160,9 @@ class DirectoryRoot:
     def _gone(self, exc: OSError) -> StoreError:
         if exc.errno not in (errno.ENOENT, errno.ENOTDIR):
             return self.translate(exc)
-        return explain_missing_store(self.root)
+        missing = explain_missing_store(self.root)
+        missing.removed = self._seen is not None and self._seen[0] == _find_device(self.root)
+        return missing
 
     def translate(self, exc: OSError, key: str = "") -> StoreError:
         """Return the error to raise for `exc`, met while working on `key`; StoreMissing if the store has vanished."""
@@ -170,6 +172,14 @@ class DirectoryRoot:
             except StoreError as gone:
                 return gone
         return translate_os_error(exc, self.root, key)
+
+
+def _find_device(path: str) -> int:
+    """Return the device of the nearest file or directory that is there, from `path` upward."""
+    try:
+        return os.stat(path).st_dev
+    except OSError:
+        return _find_device(os.path.dirname(path))
 
 
 def _open_once(directory: str) -> bool:

@@ -77,6 +77,31 @@ def test_a_store_that_is_renamed_is_missed_and_comes_back(
     assert len(run(store.list("new/"))) == 3
 
 
+def test_a_store_that_was_moved_is_told_from_one_whose_disk_is_away(tmp_path: Path, run: Run) -> None:
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("needs two file systems")
+    disk = Path(tempfile.mkdtemp(dir=memory))
+    try:
+        (tmp_path / "disk").symlink_to(disk)
+        for root, hide in ((tmp_path / "a/b", tmp_path / "a"), (tmp_path / "disk/store", tmp_path / "disk")):
+            root.parent.mkdir(exist_ok=True)
+            store = run(open_store(str(root), begin=True))
+            run(store.put("beat", b"x"))
+            away = hide.rename(tmp_path / "elsewhere")
+            for _ in range(2):
+                with pytest.raises(StoreMissing) as caught:
+                    run(store.list(""))
+                assert caught.value.removed == (hide.name == "a")
+                hide.mkdir(exist_ok=True)  # an empty mount point
+            hide.rmdir()
+            away.rename(hide)
+            assert run(store.get("beat")) == b"x"
+            run(store.close())
+    finally:
+        shutil.rmtree(disk)
+
+
 @contextlib.contextmanager
 def vanishing(root: Path, away: Path) -> Iterator[list[str]]:
     """Rename a store away again and again, an empty directory in its stead; yields the names that appear in that."""

@@ -51,6 +51,26 @@ def test_without_a_name_it_has_that_of_its_repository(origin: str, name: str, tm
     assert load_project(root, ask_origin=lambda root: "never/asked").name == "said"
 
 
+@pytest.mark.parametrize(
+    ("memo", "name"),
+    [
+        ('{"project": "kept", "/store": "id"}', "kept"),
+        ('{"project": "../up"}', "sweeps"),
+        ('{"project": 3}', "sweeps"),
+        ('["project"]', "sweeps"),
+        ("{", "sweeps"),
+    ],
+)
+def test_a_checkout_remembers_its_name(memo: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / ".monkey").mkdir()
+    (tmp_path / ".monkey" / "stores.json").write_text(memo)
+    made = load_project(tmp_path, ask_origin=lambda root: "https://forge.example/team/sweeps.git")
+    assert (made.name, made.derived_name) == (name, "sweeps")
+    (tmp_path / "monkey.yaml").write_text("project: said\n")
+    made = load_project(tmp_path)
+    assert (made.name, made.derived_name) == ("said", "")
+
+
 def test_everything_that_it_may_say(tmp_path: Path) -> None:
     made = project(
         "project: digits\nstore: ../shared store\n"
