@@ -28,6 +28,7 @@ from monkey.apply.world.gone_specs import GoneSearch, cancel_pruned_sweeps
 from monkey.apply.world.observe import add_shortage_warnings, check_secrets, observe_project
 from monkey.apply.world.project_name import check_project_name
 from monkey.apply.world.project_store import check_spelling, locate_project_store
+from monkey.apply.world.unseen_gpus import add_gpu_warnings
 from monkey.apply.world.world import World
 from monkey.errors import StalePlan
 from monkey.plan.change import FleetPlan, Plan, SweepPlan
@@ -171,7 +172,8 @@ async def plan_loaded_specs(
         plan = compute_plan(desired, claimed, keep_stale, force, unattended=world.unattended)
     check_secrets(world, plan, wanted)
     check_expires(world.project, plan, wanted)
-    plan = await asyncio.to_thread(add_image_notes, add_shortage_warnings(plan, world), world.project.providers)
+    plan = await asyncio.to_thread(add_gpu_warnings, add_shortage_warnings(plan, world), world)
+    plan = await asyncio.to_thread(add_image_notes, plan, world.project.providers)
     plan = await forecast_machines(plan, world, snapshot)
     # A sweep that the plan refuses continues as it is, and one that it prunes ends.
     known = {sweep.name for sweep in plan.accepted} | {one.name for one in gone if one.pruned}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,13 @@ from monkey_agent.supervisor.process import ProcessExit
 
 #: Exit codes of shells that ran nothing themselves.
 _SHELL = {126: "the shell found the command, but could not run it", 127: "the shell did not find the command"}
+#: The last words of a program that sees no GPU: of PyTorch, of CUDA, of XLA (JAX), Lightning and TensorFlow. TensorFlow
+#: and JAX also log CUDA's words, with its name for the error, before they continue on the CPU.
+_SAW_NO_GPU = re.compile(
+    r"No CUDA GPUs are available|torch\.cuda\.is_available\(\) is False"
+    r"|(?<!CUDA_ERROR_NO_DEVICE: )no CUDA-capable device is detected|Error: .*No visible GPU devices"
+    r"|No supported gpu backend found|assigned to /device:GPU:\d+ but available devices are"
+)
 
 
 def spell_exit_code(code: int) -> int:
@@ -63,6 +71,13 @@ def _explain_code(how: ProcessExit, asked: int) -> str:
     if how.code > 128 and _signal(how.code - 128).startswith("SIG"):
         return f"{text} ({_signal(how.code - 128)})"
     return text
+
+
+def suggest_gpus(log_tail: Sequence[str]) -> str:
+    """Return the hint for a job that asked for no GPU, and whose log ends with the error that it saw none; else ""."""
+    if not any(map(_SAW_NO_GPU.search, log_tail)):
+        return ""
+    return _hint("a job sees the GPUs that it asks for: set `resources: {gpus: 1}`, and apply; then run `monkey retry`")
 
 
 def _explain_image(how: ProcessExit, space: Workspace | None, log_tail: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
 from monkey_agent.checkpoints.checkpoint_saver import LAST_PAUSES, CheckpointSavers
-from monkey_agent.execution.exit_reasons import explain_exit, explain_failed_start, spell_exit_code
+from monkey_agent.execution.exit_reasons import explain_exit, explain_failed_start, spell_exit_code, suggest_gpus
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.stop_conditions import StopConditions
 from monkey_agent.execution.workspace import Workspace
@@ -295,6 +295,9 @@ class RunningAttempt:
             cause, reason = self._why
             return replace(outcome, ending=_ENDS.get(cause, AttemptEnd.FAILED), reason=reason, met=self._met)
         if how.over or how.code:
-            reason = explain_exit(how, self._attempt.settings.resources.memory, self._space, self.log.tail())
+            asked, log_tail = self._attempt.settings.resources, self.log.tail()
+            reason = explain_exit(how, asked.memory, self._space, log_tail)
+            if not asked.gpus and not how.over:
+                reason += suggest_gpus(log_tail)
             return replace(outcome, ending=AttemptEnd.FAILED, reason=reason)
         return outcome

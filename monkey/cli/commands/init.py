@@ -44,6 +44,7 @@ parameters:
 metric: {name: loss, goal: minimize}
 max_retries: 1
 timeout: 10m
+resources: {cpus: 1, gpus: 0}  # of its machine; a job sees only the GPUs that it asks for
 code: {include: [train.py]}  # what jobs run with: a change of other files makes no result stale
 outputs: [model.json]
 """
