@@ -21,6 +21,12 @@ class GlobPatterns:
         parts = normalize("NFC", path).split("/")
         return any(_match(pattern, parts) for pattern in self._patterns.values())
 
+    def reaches(self, directory: str) -> bool:
+        """Tell whether any pattern may name something below `directory`."""
+        parts = normalize("NFC", directory).split("/")
+        heads = [pattern[: min(pattern.index(None), len(parts))] for pattern in self._patterns.values()]
+        return any(_match([*head, None], parts) for head in heads)
+
     def idle(self, paths: Iterable[str]) -> list[str]:
         """Return the patterns that name none of `paths`."""
         split = [normalize("NFC", path).split("/") for path in paths]

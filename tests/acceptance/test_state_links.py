@@ -12,7 +12,7 @@ from tests.precious import Precious
 pytestmark = pytest.mark.slow
 
 #: Directories of the state whose entries an agent removes, moves or writes.
-DIRECTORIES = ("checkpoints", "left", "abandoned", "trash", "attempts", "metrics")
+DIRECTORIES = ("checkpoints", "left", "abandoned", "trash", "attempts", "metrics", "unread")
 #: The first attempt puts a link in the state where $1 says, to $2; the second one only works. Each leaves something
 #: for the checkpoint, and a directory that goes to the trash.
 JOB = """\

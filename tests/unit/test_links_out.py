@@ -135,7 +135,7 @@ def test_a_spool_sweeps_and_fills_nothing_through_a_link(tmp_path: Path, victim:
     victim.check()
 
 
-@pytest.mark.parametrize("name", ["checkpoints", "left", "trash"])
+@pytest.mark.parametrize("name", ["checkpoints", "left", "trash", "unread"])
 def test_what_an_agent_discards_goes_through_no_link(tmp_path: Path, victim: Precious, name: str) -> None:
     """A job put it there while the agent ran."""
     (tmp_path / "checkpoints/job.1.1").mkdir(parents=True)
@@ -144,6 +144,7 @@ def test_what_an_agent_discards_goes_through_no_link(tmp_path: Path, victim: Pre
     spaces, kept = Workspaces(tmp_path), LocalCheckpoints(tmp_path)
     space = spaces.take("job", 1)
     space.spoilt = True
+    space.unread = name == "unread"
     space.root = f"{plant(tmp_path / name, victim)}/job.1"
     spaces.give(space)
     spaces.empty_trash()

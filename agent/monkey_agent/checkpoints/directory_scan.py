@@ -133,6 +133,7 @@ def find_settled(held: HeldDirectory, before: DirectoryScan, now: DirectoryScan)
     """Return what of `now` is whole, where a look `before` saw the same; None where a file is being written.
 
     Files that have a name for half-written ones and are being written are left out, and nothing waits for them.
+    Raises PermissionError for a file that cannot be read.
     """
     loose = {path for path, seen in now.files.items() if before.files.get(path) != seen}
     for path in now.files:
@@ -142,7 +143,9 @@ def find_settled(held: HeldDirectory, before: DirectoryScan, now: DirectoryScan)
             at, name = held.reach(path)
             if is_written(name, at):
                 loose.add(path)
-        except OSError:  # removed, or not ours to read
+        except PermissionError:
+            raise  # nothing could be saved, ever
+        except OSError:  # removed
             loose.add(path)
     gone = before.files.keys() - now.files.keys()
     if any(not is_aside(path) for path in loose | gone) or before.links != now.links:

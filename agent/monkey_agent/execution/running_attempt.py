@@ -17,7 +17,6 @@ from monkey_agent.execution.exit_reasons import explain_exit, explain_failed_sta
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.stop_conditions import StopConditions
 from monkey_agent.execution.workspace import Workspace
-from monkey_agent.local_files import explain_os_error
 from monkey_agent.ports import Attempt, AttemptEnd, AttemptOutcome
 from monkey_agent.receiving.metric_readers import MetricReaders
 from monkey_agent.supervisor.process import ProcessExit
@@ -242,7 +241,7 @@ class RunningAttempt:
             if outcome.ending in _OWN_ENDS and (outputs := await self._uploads.upload_outputs()):
                 outcome = replace(outcome, outputs=outputs)
         except OSError as exc:
-            wrong = wrong or f"what it made could not be read: {explain_os_error(exc)}"
+            wrong = wrong or self._space.keep_unread(exc)
         if wrong or self._uploads.refusal:
             reasons = filter(None, (outcome.reason, wrong, self._uploads.refusal))
             outcome = replace(outcome, ending=AttemptEnd.FAILED, reason="; ".join(dict.fromkeys(reasons)), met=None)

@@ -19,6 +19,7 @@ from monkey.spec.job.job_table import nest_parameters
 from monkey.spec.sweep.sweep_names import parse_check_name
 from monkey.untrusted_files import hold_below, move_entry, open_directory, open_entry
 from monkey_agent.execution.temporary_directories import TemporaryDirectories
+from monkey_agent.local_files import explain_os_error
 from monkey_agent.receiving.metric_sockets import SOCKET_FILE, MetricSockets
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Workspaces that are kept for the next jobs.
 SPARE = 64
+#: The directory of the state with workspaces that hold what could not be read, and how many it has at most.
+_UNREAD, _MOST_UNREAD = "unread", 16
 #: The directory of the state with what is to be removed.
 _TRASH = "trash"
 #: Names in a workspace.
@@ -48,7 +51,7 @@ class Workspace:
 
     __slots__ = (
         *("checkpoint", "history", "hold", "job", "log", "metrics", "name", "outputs", "root", "samples"),
-        *("sockets", "spoilt", "temporary", "work"),
+        *("sockets", "spoilt", "temporary", "unread", "work"),
     )
 
     def __init__(self, job: str, root: str) -> None:
@@ -69,6 +72,8 @@ class Workspace:
         self.history: AttemptHistory | None = None
         #: May somebody still write into it? Then no other attempt gets it.
         self.spoilt = False
+        #: Does it hold what could not be read? Then it is the only copy.
+        self.unread = False
 
     @property
     def mask(self) -> LogMask | None:
@@ -91,6 +96,14 @@ class Workspace:
         if self.sockets is not None:
             self.sockets.close()
             self.sockets = None
+
+    def keep_unread(self, exc: OSError) -> str:
+        """Have it kept when it is given back, as not all in it can be read; return the reason, with its place."""
+        self.unread = True
+        kept = f"{self.root.rsplit('/', 2)[0]}/{_UNREAD}/{self.name}"
+        where = explain_os_error(exc).replace(self.root, kept)
+        hint = "copy it from there, and have the job leave what its user can read"
+        return f"what it made could not be read: {where} (hint: {hint})"
 
     def replaced(self) -> str:
         """Say which directory the job replaced, by what, and what to do; "" for none, and for those it removed."""
@@ -173,6 +186,9 @@ class Workspaces:
             space.hold.close()
             space.hold = None
         try:
+            if space.unread:
+                self._keep(space)
+                return
             if not space.spoilt and len(self._spare) < SPARE and self._reset(space):
                 self._spare[space.root], space.sockets = space.sockets, None
                 return
@@ -180,6 +196,16 @@ class Workspaces:
             pass  # the job made something strange of it
         space.close_sockets()
         self._discard(space.root)
+
+    def _keep(self, space: Workspace) -> None:
+        """Move a workspace to where it is kept, and discard the oldest of many there. Raises OSError."""
+        space.close_sockets()
+        above = space.root.split("/")[-2]
+        with hold_below(self._state, above) as at, hold_below(self._state, _UNREAD, make=True) as kept:
+            move_entry(space.name, space.name, at, kept)
+            moved = {name: os.stat(name, dir_fd=kept, follow_symlinks=False).st_ctime for name in os.listdir(kept)}
+            for name in sorted(moved, key=moved.__getitem__)[:-_MOST_UNREAD]:
+                self._to_trash(name, kept)
 
     def _reset(self, space: Workspace) -> bool:
         """Make a workspace as good as new; False where that is more work than making one. Raises OSError."""

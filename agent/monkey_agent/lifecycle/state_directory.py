@@ -22,7 +22,7 @@ _GOODBYE_FILE = "left-in-peace"
 
 
 #: Directories below an agent's own in which files are removed, moved or written.
-STATE_DIRECTORIES = ("abandoned", "attempts", "checkpoints", "left", "metrics", "trash")
+STATE_DIRECTORIES = ("abandoned", "attempts", "checkpoints", "left", "metrics", "trash", "unread")
 _SETTING = "--state or XDG_STATE_HOME"
 
 #: What passes by itself, or once somebody frees some space.

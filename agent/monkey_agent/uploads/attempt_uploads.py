@@ -39,7 +39,7 @@ class AttemptUploads:
         #: Whether files may ride in the attempt's end, once that is known, and what does.
         self._rides: bool | None = None
         self._riding = EndFiles()
-        #: Why outputs are refused, as the store takes two names for one; "" where they are not.
+        #: Why not all outputs are kept: some cannot be read, or the store takes two names for one; "" where they are.
         self.refusal = ""
 
     async def upload_record(self, outcome: AttemptOutcome, how: ProcessExit) -> AttemptOutcome:
@@ -68,7 +68,7 @@ class AttemptUploads:
         return outcome
 
     def _list_metrics(self) -> dict[str, UntrustedFile]:
-        return {name: UntrustedFile(self._space.metrics, name) for name in self._metrics.names()}
+        return {name: UntrustedFile(self._space.metrics, name) for name in self._metrics.find_names()}
 
     def _list_samples(self) -> dict[str, UntrustedFile]:
         return {USAGE_FILE: UntrustedFile(self._space.root, USAGE_FILE)} if self._samples.any else {}
@@ -109,7 +109,7 @@ class AttemptUploads:
         upload = self._upload("outputs/")
         found = await asyncio.to_thread(self._outputs)
         async for why in resolve_twins(self._store, f"{self._prefix}outputs/", found):
-            self.refusal = why
+            self.refusal = self.refusal or why
             self._log.note(why)
         await upload.send(found)
         return dict(sorted(upload.digests.items()))
@@ -136,8 +136,10 @@ class AttemptUploads:
 
     def _outputs(self) -> dict[str, UntrustedFile]:
         if self._found is None:
-            notes: list[str] = []
-            self._found = find_outputs(self._space, self._globs, self._code, notes.append)
+            notes, lost = list[str](), list[OSError]()
+            self._found = find_outputs(self._space, self._globs, self._code, notes.append, lost.append)
+            if lost:
+                self.refusal = self._space.keep_unread(lost[0])
             for note in notes[:NOTES]:
                 self._log.note(note)
             if len(notes) > NOTES:

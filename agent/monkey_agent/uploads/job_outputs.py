@@ -30,23 +30,24 @@ _HASH_BYTES = 70
 MAX_PATH = 800
 
 Note = Callable[[str], None]
+Lose = Callable[[OSError], None]
 
 
 def find_outputs(
-    space: Workspace, globs: GlobPatterns | None, code: UnpackedSnapshot | None, note: Note
+    space: Workspace, globs: GlobPatterns | None, code: UnpackedSnapshot | None, note: Note, lose: Lose
 ) -> dict[str, UntrustedFile]:
     """Return path to file: all that is in MONKEY_OUTPUT_DIR, and what `globs` name in the working directory.
 
     Files of the code snapshot that the job left as they were are none of its outputs. What cannot be kept (links,
-    devices, names that are not UTF-8) goes to `note`.
+    devices, names that are not UTF-8) goes to `note`. `lose` gets the error of each directory that cannot be read.
     """
     found: dict[str, UntrustedFile] = {}
     if globs is not None:
-        for path in _walk(space.work, note, globs):
+        for path in _walk(space.work, note, lose, globs):
             file = UntrustedFile(space.work, path)
             if code is None or not code.holds(path, file):
                 found[path] = file
-    for path in _walk(space.outputs, note, None):
+    for path in _walk(space.outputs, note, lose, None):
         if path in found:
             note(f"{path} is both in MONKEY_OUTPUT_DIR and in the working directory; the former is kept")
         found[path] = UntrustedFile(space.outputs, path)
@@ -65,19 +66,19 @@ def _take_listable(found: dict[str, UntrustedFile], note: Note) -> dict[str, Unt
     return taken
 
 
-def _walk(root: str, note: Note, globs: GlobPatterns | None) -> Iterator[str]:
+def _walk(root: str, note: Note, lose: Lose, globs: GlobPatterns | None) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         try:
             held = stack.enter_context(HeldDirectory(root))
         except FileNotFoundError:
             return  # the job removed it
         except OSError as exc:
-            note(f"{shorten_key(root)} cannot be read, so nothing of it is kept: {exc.strerror}")
+            lose(exc)
             return
         waiting = [""]
         while waiting:  # no recursion: a job may nest directories deeper than that goes
             below = waiting.pop()
-            for path, entry in _look_into(held, below, note):
+            for path, entry in _look_into(held, below, lose if globs is None or globs.reaches(below) else None):
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(path)
                 elif globs is None or globs.match(path):
@@ -88,15 +89,19 @@ def _walk(root: str, note: Note, globs: GlobPatterns | None) -> Iterator[str]:
                         yield path
 
 
-def _look_into(held: HeldDirectory, below: str, note: Note) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield what is in the directory `below`, which is open meanwhile, sorted by name."""
+def _look_into(held: HeldDirectory, below: str, lose: Lose | None) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield what is in the directory `below`, which is open meanwhile, sorted by name.
+
+    `lose`: None where no output can be there, so that nothing is lost.
+    """
     try:
         with os.scandir(held.descend(below)) as found:
             entries = sorted(found, key=lambda entry: entry.name)
     except FileNotFoundError:
         return  # the job removed it
     except OSError as exc:
-        note(f"{shorten_key(below or '.')} cannot be read, so nothing of it is kept: {exc.strerror}")
+        if lose is not None:
+            lose(exc)
         return
     for entry in entries:
         yield f"{below}/{entry.name}".lstrip("/"), entry

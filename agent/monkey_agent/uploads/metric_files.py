@@ -48,8 +48,17 @@ class MetricFiles:
         return {SKIPPED_LINES: self._summary.garbage} if self._summary.garbage else {}
 
     def names(self) -> list[str]:
-        """Return the names of the regular files there; those that are no UTF-8 are no key, and none that we write."""
-        with contextlib.suppress(OSError), self._open() as found:
+        """Return the same names as `find_names`; none where the directory cannot be read."""
+        with contextlib.suppress(OSError):
+            return self.find_names()
+        return []
+
+    def find_names(self) -> list[str]:
+        """Return the names of the regular files there; those that are no UTF-8 are no key, and none that we write.
+
+        Raises OSError where the directory cannot be read; the job may have removed it.
+        """
+        with contextlib.suppress(FileNotFoundError), self._open() as found:
             return sorted(entry.name for entry in found if _is_kept(entry))
         return []
 

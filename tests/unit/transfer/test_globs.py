@@ -50,3 +50,24 @@ def test_patterns_that_name_nothing_are_told() -> None:
 def test_a_pattern_cannot_take_for_ever() -> None:
     assert not GlobPatterns(["**/" * 20 + "x"]).match("a/" * 60 + "y")
     assert not GlobPatterns(["*a" * 20]).match("a" * 60 + "b")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "directory", "reaches"),
+    [
+        ("run", "run", True),
+        ("run", "run/ckpt/a", True),
+        ("run/*/model.pt", "run", True),
+        ("run/*/model.pt", "run/a", True),
+        ("run/*/model.pt", "other", False),
+        ("*.npz", "cache", False),
+        ("*.npz", "a.npz", True),
+        ("**/model.pt", "any/where", True),
+        ("eval/**/*.json", "eval", True),
+        ("eval/**/*.json", "evaluation", False),
+    ],
+)
+def test_a_pattern_reaches_directories_in_which_it_may_name_something(
+    pattern: str, directory: str, reaches: bool
+) -> None:
+    assert GlobPatterns([pattern]).reaches(directory) == reaches

@@ -60,7 +60,7 @@ async def clear(stage: Stage) -> None:
 
 
 async def send_outputs(stage: Stage) -> None:
-    found = find_outputs(stage.space, GlobPatterns(["**"]), None, lambda _: None)
+    found = find_outputs(stage.space, GlobPatterns(["**"]), None, lambda _: None, lambda _: None)
     await OutputUpload(stage.store, "out/").send(found)
 
 

@@ -18,8 +18,8 @@ def test_outputs_that_an_end_cannot_list_are_not_kept_and_are_counted(tmp_path: 
     count = MAX_LIST_BYTES // 800
     for n in range(count):
         (place / f"{n:0240d}").touch()
-    said: list[str] = []
-    found = find_outputs(space, None, None, said.append)
+    said, lost = list[str](), list[OSError]()
+    found = find_outputs(space, None, None, said.append, lost.append)
     listed = sum(len(path) + 64 for path in found)
     assert MAX_LIST_BYTES - 2_000_000 < listed <= MAX_LIST_BYTES
     assert said == [f"{count - len(found):,} of {count:,} outputs are not kept: a record has no room for more"]
