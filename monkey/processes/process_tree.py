@@ -68,6 +68,16 @@ def read_start_time(pid: int) -> float | None:
     return int(fields[19]) / os.sysconf("SC_CLK_TCK") if len(fields) > 19 else None
 
 
+def read_cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process, and of the children that it waited for; 0 where it is not known."""
+    return sum(map(int, _stat(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def is_working(pid: int) -> bool:
+    """Return whether a process runs, or would if it had a CPU, or waits for a disk."""
+    return _stat(pid)[:1] in ([b"R"], [b"D"])
+
+
 def is_dead(pid: int) -> bool:
     """Return whether a process is gone, or a zombie."""
     return _stat(pid)[:1] in ([], [b"Z"], [b"X"])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from monkey.metrics.usage import MEMORY_EXCEEDED
 from monkey.plan.sizes import format_size, suggest_memory
+from monkey.spec.yaml.units import format_duration
 from monkey_agent.execution.workspace import Workspace
 from monkey_agent.local_files import explain_os_error, is_disk_full
 from monkey_agent.supervisor.process import ProcessExit
@@ -99,6 +100,15 @@ def _memory(how: ProcessExit) -> str:
         return " (out of memory?)"
     peak = how.peak * (1 if sys.platform == "darwin" else 1024)
     return f" (out of memory? its largest process had used {format_size(peak)})"
+
+
+def describe_lingering(how: ProcessExit, grace: float) -> str:
+    """Say how many processes of an attempt were ended when its command had ended, and whether they still worked."""
+    said = f"the command left processes running ({how.lingered}), which were ended"
+    if not how.cut:
+        return said
+    hint = _hint("have the command wait for them, or set a longer `grace`")
+    return f"{said} while they still worked, after {format_duration(grace)}{hint}"
 
 
 def explain_failed_start(how: ProcessExit, program: str, work: str) -> str:

@@ -226,7 +226,8 @@ class LocalRunner:
                 write_atomically(Path(space.root, name), json.dumps(value))
                 space.spoilt = True  # the file is of no other attempt
         self.telemetry.begin(attempt, space.name, space.metrics)
-        process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after, memory)
+        held = memory, attempt.settings.grace
+        process = self._launcher.launch(space.name, argv, prepared.base, env, space.work, space.log, after, *held)
         made = prepared.code, prepared.globs, prefix, argv[0], turn.slot.gpus, prepared.facts
         launched = LaunchedProcess(process, space, log, checkpoint, *made)
         running = RunningAttempt(self, attempt, launched)

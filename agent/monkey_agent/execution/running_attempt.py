@@ -13,7 +13,13 @@ from monkey.spec.job.stop_when import StopEvidence, find_met_rule
 from monkey.spec.yaml.units import format_duration
 from monkey.store.store_port import Store
 from monkey_agent.checkpoints.checkpoint_saver import LAST_PAUSES, CheckpointSavers
-from monkey_agent.execution.exit_reasons import explain_exit, explain_failed_start, spell_exit_code, suggest_gpus
+from monkey_agent.execution.exit_reasons import (
+    describe_lingering,
+    explain_exit,
+    explain_failed_start,
+    spell_exit_code,
+    suggest_gpus,
+)
 from monkey_agent.execution.launched_process import LaunchedProcess
 from monkey_agent.execution.stop_conditions import StopConditions
 from monkey_agent.execution.workspace import Workspace
@@ -228,7 +234,7 @@ class RunningAttempt:
 
     def _judge(self, how: ProcessExit) -> None:
         """Note whether an agent's next life is to record this exit: not if we stopped the job, or it never ran."""
-        if how.kind == "ended" and (self._why is None or self._why[0] is EndCause.TIMED_OUT):
+        if how.kind == "ended" and not how.cut and (self._why is None or self._why[0] is EndCause.TIMED_OUT):
             self.process.judge(TIMED_OUT if self._why else EXCEEDED if how.over else OWN)
 
     async def _conclude(self, how: ProcessExit) -> AttemptOutcome:
@@ -299,4 +305,9 @@ class RunningAttempt:
             if not asked.gpus and not how.over:
                 reason += suggest_gpus(log_tail)
             return replace(outcome, ending=AttemptEnd.FAILED, reason=reason)
+        if how.lingered:
+            told = describe_lingering(how, self._attempt.settings.grace)
+            self.log.note(told)
+            if how.cut:
+                return replace(outcome, ending=AttemptEnd.FAILED, reason=told)
         return outcome

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 #: What a job is started with: name, argv, number of its environment, variables over that, directory, file for output,
-#: bytes of memory (0: any number).
-How = tuple[str, list[str], int, dict[str, str], str, str, int]
+#: bytes of memory (0: any number), seconds for processes that linger.
+How = tuple[str, list[str], int, dict[str, str], str, str, int, float]
 
 
 class PendingJob:

@@ -26,6 +26,9 @@ class ProcessExit(NamedTuple):
     cpu: float = 0.0
     #: Bytes that all its processes held when they took more than the job may; 0 if they did not.
     over: int = 0
+    #: Processes that were left when its first one had ended, and were ended; and whether they worked.
+    lingered: int = 0
+    cut: bool = False
     #: For "failed": the file that is missing or cannot be run.
     file: str = ""
 

@@ -12,8 +12,10 @@ from monkey.processes.process_tree import (
     KILL,
     LISTS_CHILDREN,
     STOP,
+    is_working,
     list_descendants,
     list_processes,
+    read_cpu_seconds,
     read_group,
     read_marked_key,
     read_session,
@@ -34,6 +36,9 @@ if TYPE_CHECKING:  # the supervisor starts without either
 TICK = 0.02
 #: Seconds after which the end of a job is reported though a process cannot be killed (a dead network disk).
 _PATIENCE_SECONDS = 5.0
+#: Seconds between looks at what a job left. What neither wrote nor used so much CPU time in between is idle: daemons
+#: that wait use less.
+LINGER, _WORK_SECONDS = 0.5, 0.125
 
 
 class SupervisedJob:
@@ -44,13 +49,21 @@ class SupervisedJob:
         "apart",
         "began",
         "cpu",
+        "cpu_seen",
+        "cut",
         "entry",
         "exact_at",
+        "grace",
         "group",
         "held",
         "hunted",
         "key",
         "limit",
+        "linger_at",
+        "linger_until",
+        "lingered",
+        "log",
+        "log_seen",
         "look_at",
         "name",
         "over",
@@ -62,8 +75,17 @@ class SupervisedJob:
         "touched",
     )
 
-    def __init__(self, key: int, name: str, pid: int, began: float, entry: int) -> None:
+    def __init__(
+        self, key: int, name: str, pid: int, began: float, entry: int, log: str = "", grace: float = 0
+    ) -> None:
         self.key, self.name, self.pid, self.began, self.entry = key, name, pid, began, entry
+        #: Its output, and the seconds that its other processes may work on when the first one has ended.
+        self.log, self.grace = log, grace
+        #: How many of them were ended then, and whether they still worked.
+        self.lingered, self.cut = 0, False
+        #: When to look at them again, and until when they may run; the CPU time and size of the log when last seen.
+        self.linger_at = self.linger_until = self.cpu_seen = 0.0
+        self.log_seen = -1
         #: Whether processes of it may be no descendants of ours: those of a container may be a daemon's.
         self.apart = False
         #: Where its container leaves what it used, see USAGE_REPORT; None for a job without a runtime's client.
@@ -111,9 +133,10 @@ class SupervisedJob:
     def worth(self) -> int:
         """Return what its exit is worth to an agent's successor.
 
-        Not what a signal ended, unless the agent lives to hear of it: the signal may have been for everything here.
+        Nothing if it left work that was ended. Nor what a signal ended, unless the agent lives to hear of it: the
+        signal may have been for everything here.
         """
-        if self.touched or self.status is None:
+        if self.touched or self.cut or self.status is None:
             return NOTHING
         return EXCEEDED if self.over else OWN if 0 <= self.status < SIGNALLED else NOTHING
 
@@ -131,6 +154,8 @@ class SupervisedJobs:
         self.mains: dict[int, SupervisedJob] = {}
         #: Jobs whose processes are being killed.
         self.hunted: dict[int, SupervisedJob] = {}
+        #: Jobs whose first process has ended, and others not.
+        self.lingering: dict[int, SupervisedJob] = {}
         #: Processes that did not die when they were killed (a dead network disk): no later job waits for them.
         self.hopeless: set[int] = set()
         own = f"/proc/self/task/{os.getpid()}/children"
@@ -193,6 +218,28 @@ class SupervisedJobs:
             if pid != spared and (spared or job.status is not None or read_group(pid) != job.pid):
                 send_signal(pid, number)
 
+    def begin_linger(self, job: SupervisedJob, now: float) -> None:
+        """Let processes that work, or write to the log, have the job's grace, as its first one has ended."""
+        job.linger_until = now + job.grace
+        self.lingering[job.key] = job
+
+    def linger(self, now: float, *, reaped: bool) -> None:
+        """Begin to hunt the jobs of which nothing is left but processes that are idle, or whose time is over.
+
+        `reaped`: a process has ended, which may have been the last of one.
+        """
+        for job in list(self.lingering.values()):
+            early = now < job.linger_at
+            if early and not (reaped or job.hunted):
+                continue
+            left = self.members(job)
+            waits = job.held or early or _is_busy(job, left, now)
+            if left and waits and not job.hunted:
+                continue
+            del self.lingering[job.key]
+            job.lingered, job.cut = len(left), job.cut and bool(left)
+            self.begin_hunt(job, now)
+
     def begin_hunt(self, job: SupervisedJob, now: float) -> None:
         """Have all processes of a job killed by `hunt`, again and again."""
         job.hunted = job.hunted or now
@@ -247,3 +294,17 @@ class SupervisedJobs:
         known = {pid for job in self.by_key.values() for pid in self.members(job)}
         for pid in set(list_descendants([os.getpid()])) - known:
             send_signal(pid, CONT)
+
+
+def _is_busy(job: SupervisedJob, left: list[int], now: float) -> bool:
+    """Return whether these processes worked or wrote since they were last seen, and still have time."""
+    cpu = sum(map(read_cpu_seconds, left))
+    try:
+        size = os.lstat(job.log).st_size
+    except OSError:
+        size = 0  # the job removed it
+    job.cut = cpu - job.cpu_seen > _WORK_SECONDS or any(map(is_working, left))
+    busy = job.cut or size > job.log_seen
+    job.cpu_seen, job.log_seen = cpu, size
+    job.linger_at = now + LINGER
+    return busy and now < job.linger_until

@@ -4,7 +4,8 @@
 
 It kills all descendants when the socket to the agent closes, or the guard dies. The guard, its parent, does the same
 for it. It freezes them when the deadline in the shared register passes, until the agent renews it. When a job's first
-process ends, it kills the rest of the job, then records and reports the end. The job's follower begins at once.
+process ends, it gives the rest of the job a while, kills it, then records and reports the end. The job's follower
+begins at once.
 
 It runs as `python -I -S supervisor.py ROOT SOCKET REGISTER CLOCK STATE`, with `monkey` in ROOT, in one thread.
 """
@@ -29,7 +30,7 @@ from monkey_agent.supervisor.pending import PendingJob, PendingJobs
 from monkey_agent.supervisor.reaper import stand_guard
 from monkey_agent.supervisor.shared_state import GUARD, OWN, SUPERVISOR, SharedState
 from monkey_agent.supervisor.spawn import LIFELINE, ProgramStarter, encode_environment
-from monkey_agent.supervisor.supervised_jobs import SupervisedJob, SupervisedJobs
+from monkey_agent.supervisor.supervised_jobs import LINGER, SupervisedJob, SupervisedJobs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the supervisor starts without typing
@@ -81,11 +82,13 @@ class SupervisorLoop:
                 return False
             else:
                 alive = self.receive()
-        self.reap()
+        reaped = self.reap()
         if self.jobs.by_key:
             self.check_deadline()
             for job in self.memory.find_excess(self.jobs):
                 self.jobs.begin_hunt(job, self.now())
+        if self.jobs.lingering and not self.late:
+            self.jobs.linger(self.now(), reaped=reaped)
         for job, left in self.jobs.hunt(self.now()):
             self.report(job, left)
         self.memory.tidy()
@@ -94,6 +97,8 @@ class SupervisorLoop:
     def timeout(self) -> float | None:
         if self.jobs.hunted:
             return HUNT
+        if self.jobs.lingering:
+            return LINGER * 1000
         if self.memory.untidy:
             return TIDY_SECONDS * 1000
         if not self.jobs.by_key or self.late:
@@ -148,9 +153,21 @@ class SupervisorLoop:
             self.start(waiting.key, *waiting.how)
 
     def start(
-        self, key: int, name: str, argv: list[str], base: int, env: dict[str, str], cwd: str, log: str, limit: int
+        self,
+        key: int,
+        name: str,
+        argv: list[str],
+        base: int,
+        env: dict[str, str],
+        cwd: str,
+        log: str,
+        limit: int,
+        grace: float,
     ) -> None:
-        """Start a job that may hold `limit` bytes of memory, 0 for any number, unless the deadline has passed."""
+        """Start a job that may hold `limit` bytes of memory, 0 for any number, unless the deadline has passed.
+
+        `grace`: seconds that its processes may work on when the first one has ended.
+        """
         before = self.now()
         if self.late or before >= self.register.deadline:
             self.pipe.tell("refused", key)
@@ -164,7 +181,7 @@ class SupervisorLoop:
             self.pipe.tell("failed", key, getattr(exc, "errno", None), getattr(exc, "filename", None) or repr(exc))
             return
         entry = self.register.enter(pid, before, self.now())
-        job = SupervisedJob(key, name, pid, before, entry)
+        job = SupervisedJob(key, name, pid, before, entry, log, grace)
         job.apart, job.report = LIFELINE in env, env.get(USAGE_REPORT)
         self.jobs.by_key[key] = self.jobs.mains[pid] = job
         self.memory.begin(job, limit, group)
@@ -243,9 +260,12 @@ class SupervisorLoop:
             self.late = True
             self.jobs.freeze_all()
 
-    def reap(self) -> None:
-        """Reap all dead children; report a job's end when none of its processes is left."""
-        ended = []
+    def reap(self) -> bool:
+        """Reap all dead children, and return whether there were any.
+
+        A job's end is reported when none of its processes is left.
+        """
+        ended, reaped = [], False
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -253,20 +273,26 @@ class SupervisorLoop:
                 break
             if not pid:
                 break
+            reaped = True
             self.jobs.hopeless.discard(pid)
             job = self.jobs.mains.pop(pid, None)
             if job:
-                send_group(pid, KILL)
                 job.exited(status, usage)
                 self.memory.note_kill(job)
                 ended.append(job)
         if ended:
             orphans = self.jobs.orphans()
             for job in ended:
+                ends = self.late or job.touched or job.held or job.hunted or job.report is not None
+                if orphans and job.grace and not ends:
+                    self.jobs.begin_linger(job, self.now())
+                    continue
+                send_group(job.pid, KILL)
                 if orphans or job.apart:
                     self.jobs.begin_hunt(job, self.now())
                 else:
                     self.report(job, 0)
+        return reaped
 
     def report(self, job: SupervisedJob, left: int) -> None:
         self.jobs.forget(job)
@@ -274,7 +300,9 @@ class SupervisorLoop:
         at = self.register.note_exit(job.name, job.worth, job.status, job.active, job.over >> 10 or job.peak)
         self.register.leave(job.entry)
         self.memory.end(job)
-        self.pipe.tell("ended", job.key, job.status, job.active, job.peak, left, at, job.cpu, job.over)
+        self.pipe.tell(
+            "ended", job.key, job.status, job.active, job.peak, left, at, job.cpu, job.over, job.lingered, job.cut
+        )
         follower = self.turns.follower(job.key)
         if job.worth == OWN and follower and not (follower.held or self.late or self.now() >= self.register.deadline):
             self.pipe.tell("begun", follower.key)

@@ -118,17 +118,18 @@ class SupervisorClient:
         log: str,
         after: SupervisedProcess | None,
         memory: int = 0,
+        grace: float = 0,
     ) -> SupervisedProcess:
         """Launch a job in a session of its own, with environment number `base`, `env` over it, and output to `log`.
 
         `after`: the job begins when this process has exited by itself, or at `begin`. `memory`: bytes that it may hold,
-        0 for any number. Returns at once; the end of the process shows whether it could be started. The supervisor must
-        be `up`.
+        0 for any number. `grace`: seconds that its processes may work on when the first one has ended. Returns at once;
+        the end of the process shows whether it could be started. The supervisor must be `up`.
         """
         self._keys += 1
         process = SupervisedProcess(self, self._keys, name, begun=after is None)
         # Told first: what cannot be told raises an error, and is no process of ours.
-        self.tell("spawn", process.key, after.key if after else 0, name, argv, base, env, cwd, log, memory)
+        self.tell("spawn", process.key, after.key if after else 0, name, argv, base, env, cwd, log, memory, grace)
         self._processes[process.key] = process
         return process
 
