@@ -189,6 +189,7 @@ def _revision(plan: SweepPlan, want: LoadedSpec, now: float, digest: str) -> Rev
         adopted=dict(plan.adopted),
         plan=digest,
         checks=dict(desired.checks),
+        strict=True,
         **stamp_entry(),
     )
 

@@ -52,6 +52,10 @@ class AppliedRevision(Protocol):
     def plan(self) -> str:
         """The digest of the plan that it was part of; "" where that is not known."""
 
+    @property
+    def strict(self) -> bool:
+        """Whether who applied it could know that scripts stop where a part fails."""
+
 
 @dataclass(frozen=True)
 class ObservedSweep:

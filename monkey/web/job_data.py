@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from monkey.protocol.entries import EndEntry, TornEntry
 from monkey.protocol.record.job_attempts import AttemptRecord
 from monkey.protocol.status.store_snapshot import SweepView
 from monkey.results.differences.value_change import mask_value
-from monkey.spec.command.command import CommandError, compile_command
+from monkey.spec.command.command import show_command
 from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.project.grafana_links import make_grafana_link
 from monkey.web.sweep_table import STATES, make_row
@@ -64,7 +63,7 @@ def _serialize_configuration(view: SweepView, parameters: dict[str, ParameterVal
     return {
         "parameters": parameters,
         "recipe": {
-            "command": mask_value("command", _render_command(recipe.command, parameters)),
+            "command": mask_value("command", show_command(recipe.command, parameters)),
             "code": recipe.code,
             "commit": str((revision.git or {}).get("commit", "")),
             **{f"dataset {name}": sha for name, sha in recipe.datasets.items()},
@@ -73,13 +72,6 @@ def _serialize_configuration(view: SweepView, parameters: dict[str, ParameterVal
             **({"image": recipe.image} if recipe.image else {}),
         },
     }
-
-
-def _render_command(command: str | list[str], parameters: dict[str, ParameterValue]) -> str:
-    try:
-        return shlex.join(compile_command(command, parameters).render(parameters).argv)
-    except CommandError:
-        return command if isinstance(command, str) else shlex.join(command)
 
 
 def _serialize_attempts(found: Sequence[AttemptRecord]) -> list[dict[str, Any]]:

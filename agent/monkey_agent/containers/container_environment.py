@@ -15,6 +15,7 @@ from monkey.errors import MachineFault
 from monkey.fleet.container_runtime import ContainerRuntime
 from monkey.processes.process_tree import MARK
 from monkey.removal import remove_tree
+from monkey.spec.command.strict_shell import SETUP_SHELL
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.recent_failures import REMEMBERED_SECONDS
 from monkey_agent.containers.container_command import ContainerRun, build_container_command
@@ -51,8 +52,8 @@ python=$(command -v python3 || command -v python) || {
 "$python" -m venv --system-site-packages "$venv" || exit 1
 [ $# = 0 ] || "$venv/bin/python" -m pip --disable-pip-version-check --no-input --no-cache-dir install "$@"
 """
-#: Words: the directory in which the setup runs, and its file.
-_SETUP_SCRIPT = 'cd "$1" && exec /bin/sh -e "$2"'
+#: Words: the directory in which the setup runs, and what runs it.
+_SETUP_SCRIPT = 'cd "$1" && shift && exec "$@"'
 
 
 class ContainerEnvironmentBuild(EnvironmentBuild):
@@ -82,7 +83,7 @@ class ContainerEnvironmentBuild(EnvironmentBuild):
         venv, of_image = str(self._path / VENV), f"in the image {wanted['name']}"
         await self._run(wanted, f"make the environment {of_image}", [_SCRIPT, "monkey", venv, *words])
         if wanted.get("setup"):
-            words = [_SETUP_SCRIPT, "monkey", f"{venv}/{SETUP}", f"{asked}/setup.sh"]
+            words = [_SETUP_SCRIPT, "monkey", f"{venv}/{SETUP}", *SETUP_SHELL, f"{asked}/setup.sh"]
             await self._run(wanted, f"set the environment up {of_image}", words, venv)
         remove_tree(self._path / _SCRATCH)
 

@@ -17,6 +17,7 @@ from monkey.errors import JobFailed
 from monkey.processes import process_tree
 from monkey.processes.process_tree import BUILD, MARK
 from monkey.removal import remove_file
+from monkey.spec.command.strict_shell import SETUP_SHELL
 from monkey.spec.yaml.units import format_duration
 from monkey_agent.cache.cache import Cache
 from monkey_agent.cache.single_flight import run_to_end
@@ -164,7 +165,9 @@ class EnvironmentBuild:
         directory.mkdir()
         self._script.write_text(text)
         env = activate_environment(self._env, self._path)
-        await self._must("set the environment up", "/bin/sh", "-e", str(self._script), env=env, directory=directory)
+        command = [*SETUP_SHELL, str(self._script)]
+        shown = f"setup: {self._script}"
+        await self._must("set the environment up", *command, env=env, directory=directory, shown=shown)
 
     # -- a step -------------------------------------------------------------------------------------------------------
 

@@ -69,6 +69,8 @@ def _explain_code(how: ProcessExit, asked: int) -> str:
         return f"{text} ({_SHELL[how.code]})"
     if how.code == 128 + signal.SIGKILL:
         return text + _memory(how)
+    if how.code == 128 + signal.SIGPIPE:
+        return f"{text} (SIGPIPE)" + _hint("a program such as `head` closed a pipe early: `| sed -n 1p` reads on")
     if how.code > 128 and _signal(how.code - 128).startswith("SIG"):
         return f"{text} ({_signal(how.code - 128)})"
     return text

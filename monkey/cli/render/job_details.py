@@ -32,7 +32,7 @@ from monkey.results.causes.ended_jobs import EndedJobs
 from monkey.results.causes.failure_report import serialize_failures
 from monkey.results.curves.curve import Curve
 from monkey.results.failure_kinds import find_last_line, group_failures, sign_failure
-from monkey.spec.command.command import CommandError, compile_command
+from monkey.spec.command.command import show_command
 from monkey.spec.job.recipe import JobResources, SweepSettings
 from monkey.spec.project.grafana_links import make_grafana_link
 
@@ -64,7 +64,7 @@ def format_job_details(
         ("state", reason if seen.state == "cancelled" else state),
         ("signature", sign_failure(seen, parameters)),
         ("parameters", format_parameters(parameters)),
-        ("command", _command(revision.recipe.command, parameters)),
+        ("command", show_command(revision.recipe.command, parameters)),
         ("image", _format_image(revision)),
         ("adopts", revision.adopted.get(job, "")),
         ("agent", seen.agent or ""),
@@ -92,15 +92,6 @@ def _locate_files(keys: Keys, job: str, seen: JobView, found: Sequence[AttemptRe
     if ends and isinstance(end := ends[0].after, EndEntry) and end.files is not None and not end.outputs:
         return keys.job_log(job) + spell_number(ends[0].end_k)
     return keys.out(job, seen.attempt)
-
-
-def _command(command: str | list[str], parameters: dict[str, Any]) -> str:
-    import shlex
-
-    try:
-        return shlex.join(compile_command(command, parameters).render(parameters).argv)
-    except CommandError:
-        return command if isinstance(command, str) else shlex.join(command)
 
 
 def _format_image(revision: Revision) -> str:
@@ -145,7 +136,7 @@ def format_sweep_details(view: SweepView, snapshot: StoreSnapshot, to: Terminal,
         ("revision", f"{view.state.revision_at}, applied {revision.at} by {revision.author}"),
         ("spec", revision.source),
         ("commit", _commit(revision.git)),
-        ("command", _command(revision.recipe.command, {})),
+        ("command", show_command(revision.recipe.command, {})),
         ("image", _format_image(revision)),
         (
             "code",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
@@ -11,6 +12,7 @@ from monkey.plan.change import SweepPlan
 from monkey.plan.jobs.states import find_reopened_jobs
 from monkey.plan.observed import AppliedRevision, ObservedSweep
 from monkey.plan.text.value_keys import make_value_key
+from monkey.spec.command.word_split import split_words
 from monkey.spec.job.expires import format_utc_time
 from monkey.spec.job.job_id import dump_canonical_json
 from monkey.spec.yaml.document import parse_document
@@ -19,6 +21,12 @@ from monkey.spec.yaml.document import parse_document
 STAYS_CANCELLED = "stays cancelled"
 #: Fields of a spec that its jobs' parameters follow from.
 _MATRIX = ("method", "parameters", "seed", "run_cap", "repeat", "zip", "include", "exclude")
+#: What separates parts of a script.
+_SEPARATOR = re.compile(r"[;\n]|(?<!\|)\|(?!\|)")
+_STOPS = (
+    "this version of monkey ends a job where a part of its command fails, also within a pipe; "
+    "it ran on when this was applied: `set +e` as the first line does so again"
+)
 
 
 def collect_sweep_notes(sweep: SweepPlan) -> tuple[str, ...]:
@@ -28,6 +36,9 @@ def collect_sweep_notes(sweep: SweepPlan) -> tuple[str, ...]:
         notes += _note_standing(sweep, seen, refused=refused)
         notes += _note_tried_again(sweep, seen, refused=refused)
         notes += _note_other_values(sweep, seen.applied)
+        goes_on = sweep.revises or seen.unfinished
+        if _has_parts(sweep.desired.recipe.command) and goes_on and not seen.applied.strict:
+            notes.append(_STOPS)
     if sweep.jobs.failed and not refused:
         notes.append(_note_failed_before(sweep))
     return tuple(notes)
@@ -86,6 +97,11 @@ def _note_other_values(sweep: SweepPlan, applied: AppliedRevision) -> list[str]:
     what = ", ".join(names) or "its parameters"
     says = f"the spec's parameters are as applied, but this version of monkey makes other values of {what}"
     return [f"{says}: {new:,} new, {removed:,} removed"]
+
+
+def _has_parts(command: str | list[str]) -> bool:
+    """Return whether a command is a script of several parts, each of which may fail."""
+    return isinstance(command, str) and split_words(command) is None and bool(_SEPARATOR.search(command.strip()))
 
 
 def _read_matrix(text: str) -> str:

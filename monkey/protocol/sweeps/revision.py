@@ -45,6 +45,8 @@ class Revision:
     plan: str = ""
     #: Job of this table to the finished job that it runs once more, to be compared; {} for all sweeps but checks.
     checks: dict[str, str] = field(default_factory=dict)
+    #: Whether who applied it could know that scripts stop where a part fails: earlier versions' did not.
+    strict: bool = False
 
     @cached_property
     def rows(self) -> dict[str, int]:
@@ -69,6 +71,7 @@ class Revision:
         later |= {"restores": self.restores} if self.restores else {}
         later |= {"plan": self.plan} if self.plan else {}
         later |= {"checks": self.checks} if self.checks else {}
+        later |= {"strict": True} if self.strict else {}
         return later | {
             "sweep": self.sweep,
             "recipe": self.recipe.to_json(),
@@ -104,6 +107,7 @@ class Revision:
             adopted=data["adopted"],
             plan=data.get("plan", ""),
             checks=data.get("checks", {}),
+            strict=data.get("strict", False),
         )
 
 

@@ -176,5 +176,6 @@ REVISION = {
     "rollback": entry_shape.is_flag,
     "adopted": entry_shape.is_text_map,
     "plan": entry_shape.is_text,
+    "strict": entry_shape.is_flag,
     "checks": _checks,
 }

@@ -1,9 +1,9 @@
 """Commands of jobs: parameters reach a process as words or as environment variables, and never become code.
 
 A list is argv. A string without shell syntax is split once, and values are put into the words. A string with shell
-syntax runs under `sh -c`, and each `{name}` in it becomes a quoted expansion of an environment variable. So does each
-`{name}` in the script of `sh -c SCRIPT` that is written as words. `{{` and `}}` are literal braces. Agents import this
-module, so it does without pydantic.
+syntax runs under a shell (`strict_shell`), and each `{name}` in it becomes a quoted expansion of an environment
+variable. So does each `{name}` in the script of `sh -c SCRIPT` that is written as words. `{{` and `}}` are literal
+braces. Agents import this module, so it does without pydantic.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functools import cached_property
 from monkey.spec.command.injection_risks import INJECTION_RISKS, PARAMETER_PLACEHOLDER, find_shell_words
 from monkey.spec.command.shell_error import ShellError
 from monkey.spec.command.shell_script import expand_script, may_evaluate_arguments
+from monkey.spec.command.strict_shell import STRICT_OPTIONS, STRICT_SHELL
 from monkey.spec.command.word_split import split_words
 from monkey.spec.job.job_table import ParameterValue
 from monkey.spec.yaml.mistakes import suggest_word
@@ -24,6 +25,12 @@ from monkey.spec.yaml.mistakes import suggest_word
 _BRACES = re.compile(r"\$\{\{[^{}]*\}\}|\$\{[^{}]*\}|\$\{|\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _WANDB_MACROS = {"${env}", "${program}", "${interpreter}", "${args}", "${args_no_hyphens}", "${args_no_boolean_flags}",
           "${args_json}", "${args_json_file}"}  # fmt: skip
+
+#: Where bash calculates: sums, parts of texts, names in variables, prompts, and indexes of arrays.
+_SUMS = re.compile(r"\$\(\(|\$\{!|@P\}|\$\{\w+[\[:](?![-=?+])|\[(?!\d+\])[^][\n]*\]+\+?=")
+#: What it runs there in a value.
+_RUN_IN_SUMS = re.compile(r"\$\(|`|\\[0-7]")
+_SUM_HINT = "write a sum without $((…)), an index or ${…}: in the program, or in the spec"
 
 
 class CommandError(ValueError):
@@ -53,6 +60,8 @@ class JobCommand:
     words: tuple[tuple[str, ...], ...]
     #: Environment variable to the parameter it carries, for scripts.
     variables: dict[str, str] = field(default_factory=dict)
+    #: Whether it is a script in which bash may calculate with a value.
+    calculates: bool = False
 
     @cached_property
     def _chooses_program(self) -> bool:
@@ -83,6 +92,8 @@ class JobCommand:
             if "\0" in texts[name]:
                 raise CommandError(f"the value of {name!r} holds the character NUL, which no argument can carry")
         argv = ["".join(texts[part] if at % 2 else part for at, part in enumerate(word)) for word in self.words]
+        if self.calculates and any(_RUN_IN_SUMS.search(text) for text in texts.values()):
+            raise CommandError("with these values, bash might run what one of them holds", _SUM_HINT)
         if self._chooses_program:
             self._refuse_chosen_shell(argv)
         return RenderedCommand(argv, {variable: texts[name] for variable, name in self.variables.items()})
@@ -91,6 +102,19 @@ class JobCommand:
 def format_argument(value: ParameterValue) -> str:
     """Return a value as text for argv: text as it is, true/false/null, shortest floats, JSON for lists and mappings."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def show_command(command: str | list[str], parameters: Mapping[str, ParameterValue]) -> str:
+    """Return the line by which a person would run a job's command; the command itself where it cannot be read."""
+    import shlex
+
+    try:
+        argv = compile_command(command, parameters).render(parameters).argv
+    except CommandError:
+        return command if isinstance(command, str) else shlex.join(command)
+    if tuple(argv[: len(STRICT_SHELL)]) == STRICT_SHELL:
+        return f"bash {STRICT_OPTIONS} {shlex.join(argv[len(STRICT_SHELL) : -1])}"
+    return shlex.join(argv)
 
 
 def compile_command(command: str | list[str], names: Collection[str]) -> JobCommand:
@@ -113,7 +137,8 @@ def compile_command(command: str | list[str], names: Collection[str]) -> JobComm
         pieces = split_words(template.text)
         if pieces is None:
             text, variables = _compile_script(template, {})
-            return JobCommand((("sh",), ("-c",), (text,)), variables)
+            script = tuple((word,) for word in (*STRICT_SHELL, "-c", text, "sh"))
+            return JobCommand(script, variables, bool(_SUMS.search(text)))
     except ShellError as error:
         raise CommandError(error.message, error.hint, template.origin(error.offset)) from error
     holes = iter(zip(template.names, template.starts, strict=True))

@@ -29,6 +29,7 @@ _EVALUATING_COMMANDS = (
     "read",
     "getopts",
     "alias",
+    "compgen",
     "mapfile",
     "readarray",
 )

@@ -1,4 +1,4 @@
-"""What people write in a script for bash that `sh` does not know."""
+"""What people write in a script for an interactive bash that the shell of commands may not know."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def suggest_activation(command: str | list[str]) -> str | None:
     if any(hook in command for hook in _HOOKS):
         return None
     if found := re.match(_SOURCE, command):
-        return f"the command runs under sh, which may not know `source`: write `. {found[1]}`, {_INSTEAD}"
+        return f"where there is no bash, the command's shell does not know `source`: write `. {found[1]}`, {_INSTEAD}"
     if found := re.match(_ACTIVATE, command):
         word = found[1]
         program = "conda" if word == "source" else word
         run = f"{program} run -n {found[2] or 'NAME'} python …"
-        return f"the command runs under sh, which does not know `{word} activate`: write `{run}`, {_INSTEAD}"
+        return f"the command's shell does not know `{word} activate`: write `{run}`, {_INSTEAD}"
     return None

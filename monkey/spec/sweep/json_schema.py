@@ -42,8 +42,8 @@ _FIELDS: dict[str, dict[str, Any]] = {
     },
     "command": {
         "description": "What a job runs. {name} is a parameter's value, {{ and }} are literal braces. Text without "
-        "shell syntax runs without a shell; a list is argv; text with shell syntax runs under sh -c, values passed as "
-        "environment variables.",
+        "shell syntax runs without a shell; a list is argv; text with shell syntax runs under bash, or else sh, and "
+        "stops where a part fails; values are passed as environment variables.",
         "anyOf": [
             {"type": "string", "minLength": 1},
             {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1},
@@ -192,7 +192,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
             "setup": {
                 "type": "string",
                 "minLength": 1,
-                "description": "Lines of shell (sh -e) that run in the environment once, after the requirements.",
+                "description": "Lines of shell, up to one that fails: run in the environment once, after requirements.",
             },
             "timeout": {**_DURATION, "default": "1h", "description": "How long making it may take."},
         },

@@ -51,6 +51,7 @@ class Revision:
     force: str = ""
     restores: int = 0
     plan: str = ""
+    strict: bool = True
 
 
 def want(jobs: Iterable[Mapping[str, Any]], recipe: Recipe = RECIPE, **options: Any) -> DesiredSweep:

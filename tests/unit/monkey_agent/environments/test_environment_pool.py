@@ -164,6 +164,20 @@ def test_a_setup_that_fails_tells_its_last_lines(tmp_path: Path, run: Run) -> No
     ]
 
 
+def test_a_setup_fails_where_the_first_part_of_a_pipe_does(tmp_path: Path, run: Run) -> None:
+    if not shutil.which("bash"):
+        pytest.skip("no bash here")
+    wanted = {"setup": "sh -c 'echo no such mirror; exit 7' | tee fetched\ntouch never\n"}
+
+    async def scenario() -> None:
+        with pytest.raises(JobFailed, match=r"could not set the environment up \(exit code 7\): no such mirror"):
+            await path_of(EnvironmentPool(Cache(tmp_path), os.environ), wanted)
+
+    run(scenario())
+    (log,) = (tmp_path / "environments").glob("*.failed")
+    assert "$ setup: " in log.read_text() and "command -v" not in log.read_text()
+
+
 def test_environments_that_were_not_used_for_long_go_and_none_in_use(tmp_path: Path, run: Run) -> None:
     async def scenario() -> None:
         many = [{"setup": f"head -c 3000000 /dev/zero > {n}"} for n in range(4)]

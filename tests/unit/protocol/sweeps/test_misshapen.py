@@ -94,6 +94,7 @@ WRONG: dict[str, list[Any]] = {
     "applied": ["x", NAN, INF, -1, 1e15, 10**400, True],
     "force": [0, None],
     "plan": [0, None],
+    "strict": [0, None, "yes"],
     "checks": [[], {JOBS[0]: 1}, {JOBS[0]: "../../x"}, {"../x": JOBS[0]}],
     "restores": [-1, "1", True],
     "rollback": [0],

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from monkey.spec.command.command import CommandError
+from monkey.spec.command.command import CommandError, show_command
 from monkey.spec.command.word_split import split_words
 from tests.unit.spec.commands import PRINTF, compiled, output, refused, shell_noise
 
@@ -86,8 +86,17 @@ def _split_or_none(line: str) -> list[str] | None:
 
 def test_shell_form_passes_values_by_environment() -> None:
     rendered = compiled('echo {x} "{y}{x}" > out').render({"x": "1", "y": 2})
-    assert rendered.argv == ["sh", "-c", 'echo "${MONKEY_P_0}" "${MONKEY_P_1}${MONKEY_P_0}" > out']
+    assert rendered.argv[-3:] == ["-c", 'echo "${MONKEY_P_0}" "${MONKEY_P_1}${MONKEY_P_0}" > out', "sh"]
     assert rendered.env == {"MONKEY_P_0": "1", "MONKEY_P_1": "2"}
+
+
+def test_a_command_is_shown_as_a_person_would_run_it() -> None:
+    script = show_command("false | cat; exit 7", {})
+    assert script == "bash --posix -eo pipefail -c 'false | cat; exit 7'"
+    assert subprocess.run(["sh", "-c", script]).returncode == 1, "as the job: its first part fails"
+    assert show_command("python 'a b' {x}", {"x": "1 2"}) == "python 'a b' '1 2'"
+    assert show_command(["sh", "-c", "a; b"], {}) == "sh -c 'a; b'"
+    assert show_command("python {gone}", {}) == "python {gone}"
 
 
 def test_script_of_a_shell_in_words_gets_variables_too() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +51,65 @@ def test_nasty_values_arrive_whole(
     monkeypatch.chdir(tmp_path)
     assert output(command, x=value) == [shape.replace("{}", value)]
     assert not list(tmp_path.iterdir())
+
+
+#: Where bash calculates with a value, and so runs the `$(…)` in it; dash does not.
+SUMS = [
+    "X={x}; true $((X))",
+    'X={x}; true "$((1 + $X))"',
+    "X={x}; true ${!X}",
+    'X={x}; true "${X@P}"',
+    "A=({x}); true ${A[0]@P}",
+    'X={x}; true "${HOME:X}"',
+    'X={x}; true "${HOME:1:X}"',
+    'X={x}; true "${A[X]}"',
+    "A[{x}]=1; true",
+    'A["{x}"]+=1; true',
+    "X={x}; A[X]=1; true",
+    "X={x}; A[$X]=1; true",
+    "A=([{x}]=1); true",
+    "set -- {x}; true $(($1))",
+    'set -- {x}; true "${1@P}"',
+    "X={x}; B=([1]=2 [A[X]]=1); true",
+]
+
+
+@pytest.mark.parametrize("command", SUMS)
+def test_bash_calculates_with_no_value_that_holds_code(command: str, tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    for value in (
+        "A[$(touch owned)]",
+        "A[`touch owned`]",
+        "a[$(touch owned)]+1",
+        r"\\044(touch owned)",
+        "$(touch owned)",
+    ):
+        with pytest.raises(CommandError, match="bash might run"):
+            compiled(command).render({"x": value})
+    for fine in (7, "x", "a b", "$HOME", "1[2]"):
+        compiled(command).render({"x": fine})
+    if bash:  # that it would
+        script = compiled(command).render({"x": 1}).argv[-2]
+        values = ["A[$(touch owned)]", "$(touch owned)"]
+        for value in values:
+            subprocess.run(
+                [bash, "-c", script],
+                env={"MONKEY_P_0": value, "HOME": "/", "PATH": os.environ["PATH"]},
+                cwd=tmp_path,
+                capture_output=True,
+            )
+        assert [path.name for path in tmp_path.iterdir()] == ["owned"]
+
+
+def test_values_are_free_where_nothing_is_calculated() -> None:
+    for command in (
+        "[ {x} = a ] && b",
+        'a "${B:-c}" {x}',
+        "X={x}; a ${X%.*} | tr '[a-z]' b",
+        "a [{x}] | b",
+        "a; b --c[0]={x}",
+    ):
+        compiled(command).render({"x": "$(touch owned)"})
 
 
 @pytest.mark.parametrize("value", ['it\'s $(a) "b" `c` \n {d} é -', "--help"])

@@ -16,7 +16,8 @@ def compiled(command: str | list[str]) -> JobCommand:
     [
         "eval {x} | a", 'eval "{x}"; a', "e'v'al 2>&1 {x}", "a; eval 'a;' {x}", "if true; then eval {x}; fi",
         "( eval {x} )", "a $(eval {x})", 'a "$(eval {x})"', "trap {x} EXIT", "let {x} && a", "unset {x}",
-        "read {x} < a", "[ -v {x} ] && a", "test -v {x} | a", "printf -v {x} a; b", "declare {x}=1; a",
+        "read {x} < a", "compgen -W {x}; a",
+        "[ -v {x} ] && a", "test -v {x} | a", "printf -v {x} a; b", "declare {x}=1; a",
         "bash -c {x} | a", 'bash -c "a {x}" | b', "/bin/sh -euc {x}; a", "bash -o pipefail -c {x} | a",
         "bash {x} | a", "bash -{x} | a",
         "{x} -c {y} | a",

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from array import array
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,6 +38,22 @@ def test_golden_ids_never_change() -> None:
         """
     assert assign_job_ids(table(text), RECIPE).ids == GOLDEN
     assert assign_job_ids(table("command: 'true'"), RECIPE).ids == ["eacac8e93999fb2c"]
+
+
+@pytest.mark.parametrize(
+    ("command", "job"),
+    [
+        ("python a.py | tee log", "66ef3dc4b3c5e8ba"),
+        ("python a.py; python b.py", "a3f23dcceb6487e7"),
+        ("python a.py\npython b.py\n", "7fc056d731d42210"),
+        ("a & b & wait", "9507e3bdc1242b08"),
+        ("a || true", "4c4a44228c8228af"),
+        ("set +e; a {lr}; exit $?", "b6fdb2d7875e42e6"),
+    ],
+)
+def test_how_a_script_is_run_is_no_part_of_its_job_s_id(command: str, job: str) -> None:
+    """Scripts ran under `sh -c` when these ids were taken: what finished then is not run again."""
+    assert assign_job_ids(table("parameters: {lr: 0.1}"), replace(RECIPE, command=command)).ids == [job]
 
 
 GOLDEN = ["3336508fb77eabdc", "1d3190f0cf9f9f24", "fdccb4418b223eac", "bc001709b396a88a"]
