@@ -69,6 +69,26 @@ def test_a_part_that_fails_fails_the_job(shop: Shop, machine: str) -> None:
     assert first.startswith("good"), "not the one that logged a lucky first step"
 
 
+def test_what_no_shell_sees_is_warned_of_with_its_line(shop: Shop) -> None:
+    shop.spec("outputs: []\ncommand: |\n  set -u\n  python a.py &\n  python b.py & wait\n", name="background")
+    shop.spec("outputs: []\ncommand: 'python a.py || true'\n", name="always")
+    shop.spec("outputs: []\ncommand: python a.py {i} &\n", name="left")
+    shop.spec("outputs: []\ncommand:\n  python a.py && python b.py;\n  python c.py\n", name="half")
+    shop.spec("outputs: []\ncommand: |\n  python a.py\n  code=$?\n  exit $code\n", name="status")
+    shop.spec("outputs: []\ncommand: python a.py 2>&1 | grep -v '& wait' > log && python b.py\n", name="fine")
+    said = [line.partition("warning: ")[2] for line in shop.run("plan").stdout.splitlines() if "warning: " in line]
+    advice = {
+        "background.yaml:7": '`pids="$pids $!"` after each `&`',
+        "always.yaml:4": "leave out `|| true`",
+        "left.yaml:4": "leave out the last `&`",
+        "half.yaml:5": "a line of its own",
+        "status.yaml:6": "COMMAND || code=$?",
+    }
+    places = {line.partition(": ")[0].removeprefix("specs/"): line for line in said}
+    assert sorted(places) == sorted(advice)
+    assert all(advice[place] in line for place, line in places.items()), said
+
+
 def test_a_reason_names_a_pipe_that_was_closed_early(shop: Shop) -> None:
     if not shutil.which("bash"):
         pytest.skip("no bash here")

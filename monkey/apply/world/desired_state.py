@@ -15,6 +15,7 @@ from monkey.apply.world.dataset_loader import DatasetLoader, measure_dataset
 from monkey.errors import ForgeError, MonkeyError, PlanError
 from monkey.forge.forge_location import locate_forge
 from monkey.plan.desired import DesiredSweep
+from monkey.spec.command.lost_failures import list_lost_failures
 from monkey.spec.command.shell_advice import suggest_activation
 from monkey.spec.job.column_names import explain_columns
 from monkey.spec.job.job_id import assign_job_ids
@@ -240,6 +241,7 @@ def _wanted(
             *notes,
             *list_number_advice(spec.document),
             *([advice] if advice else []),
+            *_warn_of_lost_failures(spec),
             *_warn_of_columns(spec, table),
             *(_OUTPUT.format(path) for path in code.left_out),
             *(_REPOSITORY.format(Path(spec.code.root, path)) for path in code.repositories),
@@ -248,6 +250,11 @@ def _wanted(
         ),
     )
     return LoadedSpec(desired, code, spec.text, datasets, absent)
+
+
+def _warn_of_lost_failures(spec: Spec) -> Iterator[str]:
+    for offset, told in list_lost_failures(spec.command):
+        yield f"{spec.source}:{spec.document.place(Mistake(('command',), '', offset=offset)).line}: {told}"
 
 
 def _warn_of_columns(spec: Spec, table: JobTable) -> Iterator[str]:

@@ -192,6 +192,11 @@ def may_run_input(words: Sequence[str]) -> bool:
     return _is_interpreter(program) and (all(word.startswith("-") for word in rest) or "-s" in rest or "-" in rest)
 
 
+def may_run_interpreter(words: Sequence[str]) -> bool:
+    """Say whether a script's simple command, which may be empty, runs a shell or an interpreter, such as python."""
+    return bool(words) and _is_interpreter(words[_find_program(words)].rsplit("/", 1)[-1])
+
+
 def _is_interpreter(program: str) -> bool:
     return _may_name(program, _SHELLS) or any(names.fullmatch(program) for names, _ in _INTERPRETERS)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from monkey.spec.command.injection_risks import (
     EXPANSION_PLACEHOLDER,
@@ -23,7 +24,37 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*]")
 #: In a script that the reader does not follow: where a shell may evaluate a variable's value.
 _EVALUATES = re.compile(r"\b(?:eval|trap|let|declare|typeset|source)\b|\(\(|\[\[.*-(?:eq|ne|lt|le|gt|ge)\b", re.DOTALL)
+#: Operators of two characters that end a command, or redirect its output.
+_TWO_CHARACTERS = ("&&", "||", "|&", ";;", ";&", "&>")
 _BACKTICKS = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
+
+
+class ScriptStep(NamedTuple):
+    """A simple command as it stands in a script."""
+
+    text: str
+    #: Offset in the script.
+    at: int
+    #: Without assignments, redirections and such as `if`, quotes taken off.
+    words: list[str]
+    #: "" at the end of the script.
+    operator: str
+
+
+def list_steps(text: str) -> list[ScriptStep]:
+    """Return the simple commands of a script without parameters, but for those inside `$(…)`. Raises ShellError."""
+    reader = _ScriptReader(text, (), ())
+    reader.commands(0, closing=None)
+    steps: list[ScriptStep] = []
+    start = 0
+    for end, words in reader.ended:
+        if end < start:
+            continue  # the second character of an operator
+        operator = text[end : end + 1 + text.startswith(_TWO_CHARACTERS, end)]
+        own = text[start:end].lstrip()
+        steps.append(ScriptStep(own.rstrip(), end - len(own), words, operator))
+        start = end + len(operator)
+    return steps
 
 
 def expand_script(text: str, variables: Sequence[str], parameters: Collection[str]) -> str:
@@ -71,6 +102,8 @@ class _ScriptReader:
         self.last: int | None = None
         self.piped: int | None = None
         self.simple = SimpleCommand(self.tainted)
+        #: The commands outside of `$(…)`: the offset at which each ends, and its words.
+        self.ended: list[tuple[int, list[str]]] = []
 
     def copy(self, start: int, end: int) -> int:
         self.out.append(self.text[start:end])
@@ -83,7 +116,7 @@ class _ScriptReader:
         while at < len(text):
             char = text[at]
             if char == ")" and closing is not None and depth == 0:
-                self.end_command()
+                self.end_command(at)
                 self.simple = outer
                 return self.copy(at, at + 1)
             depth += {"(": 1, ")": -1}.get(char, 0)
@@ -96,13 +129,14 @@ class _ScriptReader:
                 at = self.one(at)
         if closing is not None:
             raise ShellError("'$(' is never closed", "add the )", closing)
-        self.end_command()
+        self.end_command(at)
         return at
 
-    def end_command(self) -> None:
-        """End the command and start another; refuse the ended one if a parameter is piped into it as a script."""
+    def end_command(self, at: int) -> None:
+        """End the command at `at`, start another; refuse the ended one if a parameter is piped into it as a script."""
         self.simple.end_word()
         words = self.simple.words
+        self.ended.append((at, words))
         if self.piped is not None and words and may_run_input(words):
             raise InjectionError("piped", self.piped)
         if words and self.last is not None and may_evaluate_arguments(words, self.tainted):
@@ -130,7 +164,7 @@ class _ScriptReader:
         redirects = simple.redirects  # >| is one operator
         simple.end_word()
         if char not in " \t" and not (char == "|" and redirects):
-            self.end_command()
+            self.end_command(at)
             if char == "|" and "||" not in self.text[max(at - 1, 0) : at + 2]:
                 self.piped = self.last
         return self.copy(at, at + 1)
@@ -215,8 +249,9 @@ class _ScriptReader:
 
     def substitution(self, at: int, *, quoted: bool) -> int:
         """Copy a `$(…)`; one with a parameter inside may print it, and counts as one."""
-        before = self.last
+        before, outside = self.last, len(self.ended)
         end = self.commands(self.copy(at, at + 2), closing=at)
+        del self.ended[outside:]
         if self.last != before:
             self.hold(at, quoted=quoted)
         else:
