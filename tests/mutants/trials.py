@@ -22,7 +22,7 @@ import coverage
 import pytest
 
 from tests.contained import contain
-from tests.importers import ROOTS, find_importers
+from tests.importers import ROOTS, find_importers, name_module
 from tests.mutants import contexts
 from tests.mutants.mutator import Mutant, list_mutants
 
@@ -146,14 +146,14 @@ class _Reached:
 
     #: Path of a module → its line → tests.
     lines: dict[str, dict[int, set[str]]]
-    #: Path of a module → test files that import it themselves.
-    importers: dict[str, list[str]]
+    #: Path of a module → test files that import it themselves, or mirror its package where none does.
+    nearest: dict[str, list[str]]
     #: Test that passes without a mutant → seconds.
     seconds: dict[str, float]
 
     def choose(self, mutant: Mutant) -> list[str]:
         """Return the tests to run, the nearest first."""
-        files = self.importers[mutant.path]
+        files = self.nearest[mutant.path]
         chosen = [test for test in self.lines[mutant.path].get(mutant.line, ()) if test in self.seconds]
         if not chosen:
             # It runs in another process, or when the module is imported.
@@ -177,8 +177,14 @@ def _count_shared(test: str, words: set[str]) -> int:
 def _reach_lines(copied: _Copy, paths: list[str], tests: Sequence[str]) -> _Reached:
     """Run the tests that may reach the modules once, without a mutant, and note what they run."""
     files = find_importers(copied.root, paths, list(tests))
+    nearest = {}
+    for path in paths:
+        # What no test imports may be a script, which runs in a process that tests start.
+        importers = find_importers(copied.root, [path], list(tests), direct=True)
+        nearest[path] = importers or _find_mirrors(copied.root, path, tests)
+    files = sorted({*files, *(file for found in nearest.values() for file in found)})
     if not files:
-        raise RuntimeError(f"no test below {', '.join(tests)} imports what is to be mutated")
+        raise RuntimeError(f"no test below {', '.join(tests)} imports what is to be mutated, or mirrors its package")
     data, report = copied.root / ".coverage", copied.root / ".report.xml"
     words = ["-p", _PLUGIN, "-n", str(os.cpu_count() or 1), "-o", "junit_family=xunit1"]
     source = os.pathsep.join(str((copied.root / path).parent) for path in paths)
@@ -194,8 +200,20 @@ def _reach_lines(copied: _Copy, paths: list[str], tests: Sequence[str]) -> _Reac
         }
         for path in paths
     }
-    importers = {path: find_importers(copied.root, [path], list(tests), direct=True) for path in paths}
-    return _Reached(lines, importers, seconds)
+    return _Reached(lines, nearest, seconds)
+
+
+def _find_mirrors(root: Path, path: str, tests: Sequence[str]) -> list[str]:
+    """Return the test files below `tests` in the folders named as a module's packages are, but for `monkey`."""
+    packages = tuple(name_module(path).removeprefix("monkey.").split(".")[:-1])
+    found = []
+    for start in tests:
+        files = [root / start] if start.endswith(".py") else sorted((root / start).rglob("test_*.py"))
+        for file in files:
+            folders = file.relative_to(root).parent.parts
+            if folders[-len(packages) :] == packages:
+                found.append(file.relative_to(root).as_posix())
+    return found
 
 
 def _read_passed(report: Path) -> Iterator[tuple[str, float]]:

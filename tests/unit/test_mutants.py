@@ -35,6 +35,18 @@ def test_count_down():
 def test_broken():
     assert is_large(0)
 """
+SCRIPT = """
+import sys
+
+print(int(sys.argv[1]) + 1)
+"""
+SCRIPT_TESTS = """
+import subprocess
+import sys
+
+def test_next():
+    assert subprocess.check_output([sys.executable, "small/scripts/next.py", "4"]) == b"5\\n"
+"""
 
 
 @pytest.fixture
@@ -61,6 +73,20 @@ def test_what_lives_is_named_and_what_hangs_is_ended(small: Path) -> None:
     assert str(outcome).startswith(f"{len(chosen)} mutants: {len(chosen) - len(said)} ended")
     assert (small / "small/sizes.py").read_text() == PACKAGE
     assert not [path for path in small.rglob("*") if path.name.startswith((".", "__pycache__"))]
+
+
+@pytest.mark.slow
+def test_script_that_no_test_imports_is_tried_by_the_tests_of_its_package(small: Path) -> None:
+    for folder in ("small/scripts", "tests/small/scripts", "tests/small/others"):
+        (small / folder).mkdir(parents=True)
+    (small / "small/scripts/next.py").write_text(SCRIPT)
+    (small / "tests/small/scripts/test_next.py").write_text(SCRIPT_TESTS)
+    (small / "tests/small/others/test_others.py").write_text("def test_others():\n    pass\n")
+    said: list[str] = []
+    chosen = choose_mutants(small, ["small/scripts"], 100, 1)
+    outcome = try_mutants(small, chosen, ["tests"], said.append, patience=30)
+    assert {mutant.after for mutant in chosen} >= {"int(sys.argv[1]) - 1", "pass"}
+    assert not said and outcome.ended == len(chosen)
 
 
 def test_a_seed_chooses_the_same_again(small: Path) -> None:
