@@ -122,6 +122,8 @@ def test_an_answered_entry_would_survive_and_none_is_ever_torn(traced: Callable[
     assert [said.split()[0] for said in answers] == ["begun"] + 6 * ["answered"]
     durable = {str(disk.root / key) for said in answers for key in said.split()[1:]}
     assert not durable & disk.torn
+    # Of the bytes of both entries, and of their directory: those above it are on disk.
+    assert syncs["jobs/a/4"] - syncs["jobs/a/2"] == 3
     # Forty that waited together: each alone would cost a sync of its bytes and one of its directory.
     assert syncs["log/39"] - syncs["jobs/many19/2"] < 60
 

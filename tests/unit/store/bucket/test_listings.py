@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monkey.errors import KeyMissing, StoreMissing
+from monkey.errors import KeyMissing, StoreMissing, StoreReplaced
 from monkey.store.bucket.store import CHECK, BucketStore
 from monkey.store.open import open_store
 from tests.bucket import FakeBucket
@@ -34,3 +34,18 @@ def test_missing_key_in_a_bucket_that_was_emptied_tells_of_the_store(bucket: Fak
     store._seen -= CHECK  # it looks once in a while
     with pytest.raises(StoreMissing, match="'format' is gone"):
         run(store.get("k"))
+
+
+def test_another_store_in_the_bucket_takes_no_write_of_ours(bucket: FakeBucket, run: Run) -> None:
+    store = run(open_store(bucket.url(), begin=True))
+    for key in bucket.objects.keys:
+        bucket.objects.delete(key)
+    other = run(open_store(bucket.url(), begin=True))
+    assert other.id != store.id
+    assert isinstance(store, BucketStore)
+    store._seen -= CHECK  # it looks once in a while
+    message = f"expected {store.id}, found {other.id}"
+    for write in (store.create("k", b"x"), store.put("k", b"x")):
+        with pytest.raises(StoreReplaced, match=message):
+            run(write)
+    assert [item.key for item in run(other.list(""))] == ["format"]

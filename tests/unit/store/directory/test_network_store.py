@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from monkey.errors import KeyMissing
+from monkey.errors import KeyMissing, StoreMissing
 from monkey.store.directory.answer_watch import AnswerWatch, is_signal_pending
 from monkey.store.directory.network_store import NetworkStore
-from monkey.store.directory.publish import open_aside, publish_aside
+from monkey.store.directory.publish import open_aside, publish_aside, write_aside
 from monkey.store.directory.root import DirectoryRoot
 from monkey.store.open import open_store
 from monkey.store.store_port import Store
@@ -96,11 +96,29 @@ def test_newest_bytes_are_asked_for_by_a_change_of_the_directory(shared: Network
         run(shared.get_newest("agents/b/beat"))
 
 
+def test_nothing_above_a_store_that_is_gone_is_opened(shared: NetworkStore, root: Path, run: Run) -> None:
+    root.rename(root.with_name("away"))
+    opened = list[str]()
+    OPENED[str(root)] = lambda: opened.append("root")
+    OPENED[str(root.parent)] = lambda: opened.append("its parent")
+    with pytest.raises(StoreMissing):
+        run(shared.list("jobs/a/"))
+    assert opened == ["root"]
+
+
 def test_rename_whose_answer_was_lost_is_done(store: Store, root: Path) -> None:
     with DirectoryRoot(str(root), store.id).enter() as inside, FileIO(open_aside(inside, "aside"), "r+") as file:
         file.write(b"ours")
         (root / "tmp/aside").rename(root / "lost")  # the server did it; the client repeats it, and hears "no such file"
         assert publish_aside(inside, "aside", "lost", replace=True, written=os.fstat(file.fileno()))
+
+
+def test_file_that_is_replaced_is_published(store: Store, root: Path) -> None:
+    (root / "key").write_bytes(b"before")
+    with DirectoryRoot(str(root), store.id).enter() as inside:
+        os.close(write_aside(inside, "aside", b"after"))
+        assert publish_aside(inside, "aside", "key", replace=True) is True
+    assert (root / "key").read_bytes() == b"after"
 
 
 def test_rename_of_a_lost_file_is_no_success(store: Store, root: Path) -> None:

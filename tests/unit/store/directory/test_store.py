@@ -7,6 +7,7 @@ import errno
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,7 @@ def test_a_cancelled_upload_leaves_nothing(store: Store, root: Path, run: Run, t
     big.write_bytes(b"x" * 30_000_000)
 
     async def give_up(operation: Any) -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
         task = asyncio.create_task(operation)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -193,6 +195,8 @@ def test_a_cancelled_upload_leaves_nothing(store: Store, root: Path, run: Run, t
         return [*(root / "tmp").iterdir(), *tmp_path.glob("*.part")]
 
     async def settle() -> None:
+        # Of one thread: what was given up is over, and the file that it made may still be there.
+        await asyncio.to_thread(int)
         deadline = time.monotonic() + 20
         while aside():
             assert time.monotonic() < deadline, "something was left aside"
@@ -273,7 +277,9 @@ def test_a_directory_in_place_of_an_object_costs_no_descriptor(store: Store, run
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
-def test_write_that_cannot_be_carried_out_ends_and_the_next_one_is_committed(store: Store, run: Run) -> None:
+def test_write_that_cannot_be_carried_out_ends_and_the_next_one_is_committed(
+    store: Store, root: Path, run: Run
+) -> None:
     async def spoil() -> None:
         data: Any = "text, which is a bug of its caller"
         async with asyncio.timeout(60):
@@ -282,6 +288,18 @@ def test_write_that_cannot_be_carried_out_ends_and_the_next_one_is_committed(sto
             assert await store.create("a/1", b"x")
 
     run(spoil())
+    assert list((root / "tmp").iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc")
+def test_file_that_cannot_be_read_leaves_nothing_aside(store: Store, root: Path, run: Run) -> None:
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    with pytest.raises(StoreUnavailable, match="out/model"):
+        run(store.put_file("out/model", Path("/proc/self/mem")))  # its first page is never mapped
+    assert list((root / "tmp").iterdir()) == []
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    with pytest.raises(KeyMissing):
+        run(store.get("out/model"))
 
 
 def test_entry_is_durable_though_one_beside_it_is_gone(store: Store, run: Run) -> None:
