@@ -26,6 +26,8 @@ class Agent:
         self.name, self.store = f"f/{name}/b", MemoryStore(state)
         self.heart = HeartbeatWriter(self.store, KEYS.beat(self.name), clock)
         self.observer = HeartbeatObserver(self.store, KEYS, clock, self.name)
+        #: Seconds that the store takes for an entry, and the clock that tells them.
+        self.slow, self.clock = 0.0, clock
         #: What its heartbeat would have listed while it wrote each entry.
         self.listed: list[set[tuple[str, int]]] = []
         self.claims = Claims(self.store, self._create, self.heart, self.observer, clock)
@@ -33,6 +35,7 @@ class Agent:
 
     async def _create(self, store: Store, key: str, data: bytes, *, durable: bool = True) -> Won | Lost:
         self.listed.append(set(self.heart.held))
+        self.clock.at += self.slow
         return await create_object(store, key, data, durable=durable)
 
     async def take(self) -> HeldClaim | None:
@@ -92,3 +95,36 @@ def test_claim_made_again_is_in_heartbeats_before_it_is_in_the_log(run: Run) -> 
         assert await read_claims(state) == [("f/owner/b", False), ("f/owner/b", True)]
 
     run(ask())
+
+
+def test_claim_that_was_answered_after_the_lease_is_not_held(run: Run) -> None:
+    async def claim() -> None:
+        state = MemoryState()
+        agent = Agent("owner", state, SleptClock())
+        agent.slow = LEASE
+        assert await agent.take() is None, "others may have taken it over by now"
+        assert await read_claims(state) == [("f/owner/b", False)]
+        assert not agent.heart.held, "nobody else would ever run the job"
+        agent.slow = 0.0
+        again = await agent.take()
+        assert again and again.k == 2
+
+    run(claim())
+
+
+def test_agent_is_suspected_while_it_is_not_heard_of(run: Run) -> None:
+    async def watch() -> None:
+        state, clock = MemoryState(), SleptClock()
+        owner, other = Agent("owner", state, clock), Agent("other", state, clock)
+        assert await owner.take() and await owner.heart.beat()
+        suspected = []
+        for beats in (False, False, True, False):
+            if beats:
+                assert await owner.heart.beat()
+            await other.observer.look()
+            await other.log.refresh(other.store)
+            suspected.append(other.claims.is_suspect(other.log))
+            clock.at += LEASE / 6
+        assert suspected == [True, True, False, False]
+
+    run(watch())

@@ -65,6 +65,23 @@ def test_store_is_not_asked_for_a_permit_that_a_living_agent_lists(run: Run) -> 
     run(ask())
 
 
+def test_permit_that_an_agent_keeps_is_given_up_where_it_may_no_longer_be_its_own(run: Run) -> None:
+    async def ask() -> None:
+        state, clock = MemoryState(), SleptClock()
+        owner, other = Agent("owner", state, clock), Agent("other", state, clock)
+        assert await owner.is_any_free()
+        permit = await owner.permits.take(SWEEP)
+        assert permit
+        owner.permits.give("s", permit)
+        clock.at += LEASE
+        assert await owner.permits.take(SWEEP) is None, "it is out of touch"
+        assert not owner.heart.held
+        assert await owner.heart.beat()
+        assert await other.is_any_free() and await other.permits.take(SWEEP)
+
+    run(ask())
+
+
 def test_permit_of_an_agent_that_is_gone_is_free(run: Run) -> None:
     async def ask(*, leaves: bool) -> None:
         state, clock = MemoryState(), SleptClock()

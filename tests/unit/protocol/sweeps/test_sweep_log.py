@@ -275,6 +275,31 @@ def test_a_reader_follows_what_was_written_in_the_place_of_removed_entries() -> 
     asyncio.run(removed())
 
 
+class CountedStore(MemoryStore):
+    """Notes what is read: a request costs money in a bucket."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = list[str]()
+
+    async def get(self, key: str) -> bytes:
+        self.read.append(key)
+        return await super().get(key)
+
+
+def test_a_reader_reads_only_what_was_appended_since() -> None:
+    async def appended() -> None:
+        store = CountedStore()
+        base = await write_orders(store, ("pause", "resume"))
+        reader = await read_sweep(store, KEYS, SIGNERS, "digits")
+        await append_order(store, KEYS, SIGNERS, "digits", "cancel")
+        store.read.clear()
+        reader = await read_sweep(store, KEYS, SIGNERS, "digits", reader)
+        assert reader.cancelled and store.read == [f"{base}00000004", f"{base}00000005"]
+
+    asyncio.run(appended())
+
+
 @pytest.mark.parametrize("stranger", [make_signers(2), None], ids=["signed by another", "unsigned"])
 def test_people_see_what_strangers_applied_and_no_machine_of_theirs_runs_it(stranger: EntrySigners | None) -> None:
     async def foreign() -> None:
