@@ -111,6 +111,16 @@ def test_quantiles_of_students_t_are_those_of_the_tables(freedom: int, quantile:
     assert find_t_quantile(freedom) == pytest.approx(quantile, abs=5e-5)
 
 
+@pytest.mark.parametrize(("freedom", "confidence", "quantile"), [
+    (3, 0.95, 3.1824463052837078), (99, 0.95, 1.9842169515864174),
+    (100, 0.95, 1.9839715185235518), (100, 0.99, 2.6258905214380173), (150, 0.95, 1.9759053308966201),
+])  # fmt: skip
+def test_quantiles_of_students_t_are_those_of_scipy_to_nine_digits(
+    freedom: int, confidence: float, quantile: float
+) -> None:
+    assert find_t_quantile(freedom, confidence) == pytest.approx(quantile, rel=1e-9)
+
+
 def test_the_interval_is_students_t() -> None:
     found = summarize_values([0.1, 0.2, 0.3])
     assert found.ci95 == pytest.approx(4.302653 * 0.1 / 3**0.5, rel=1e-6)
