@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
-from monkey.errors import JobFailed
-from monkey.protocol.claims import Claims, HeldClaim
+from monkey.errors import JobFailed, StoreUnavailable
+from monkey.protocol.claims import RETRY_SECONDS, Claims, HeldClaim
 from monkey.protocol.entries import Claim, EndEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.record.end_files import EndFiles
@@ -47,6 +47,8 @@ class Running:
 
     def __init__(self, outcome: AttemptOutcome | None = None) -> None:
         self.outcome, self.told = outcome, list[str]()
+        #: How often the store does not answer while files are kept.
+        self.refusals = 0
 
     def begin(self) -> None:
         """They have begun."""
@@ -65,7 +67,16 @@ class Running:
         return self.outcome
 
     async def keep_files(self) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreUnavailable
         self.told.append("keep files")
+
+    def usage(self) -> dict[str, float]:
+        return {}
+
+    def progress(self) -> dict[str, Any]:
+        return {}
 
     def leave(self, *, recorded: bool) -> None:
         self.told.append(f"leave, recorded: {recorded}")
@@ -76,7 +87,7 @@ class Desk:
 
     def __init__(
         self,
-        start: Callable[..., Awaitable[Running]] | None = None,
+        start: Callable[..., Awaitable[Running | None]] | None = None,
         parts: ProtocolParts | None = None,
         say: Callable[[str], None] = print,
     ) -> None:
@@ -202,6 +213,74 @@ def test_files_of_an_end_that_could_not_be_recorded_go_to_the_store(run: Run) ->
         await desk.settle()
         assert running.told == ["keep files", "leave, recorded: False"]
         assert len(said) == 1 and "it cannot be encoded" in said[0]
+        await desk.agent._abandon()
+
+    run(live())
+
+
+def test_files_that_the_store_did_not_take_are_kept_once_it_answers(run: Run) -> None:
+    running = Running(AttemptOutcome(AttemptEnd.SUCCEEDED, files=EndFiles()))
+    running.refusals = 2
+
+    async def start(*_: object) -> Running:
+        return running
+
+    async def live() -> None:
+        desk = Desk(start, ProtocolParts(claims=BrokenClaims), lambda _: None)
+        desk.agent.attempts.begin(await desk.claim())
+        began = desk.clock.at
+        await desk.settle()
+        assert running.told == ["keep files", "leave, recorded: False"]
+        assert desk.clock.at - began == 2 * RETRY_SECONDS, "a store that is away is not asked again and again"
+        await desk.agent._abandon()
+
+    run(live())
+
+
+def test_files_of_an_end_that_was_recorded_are_in_it(run: Run) -> None:
+    running = Running(AttemptOutcome(AttemptEnd.SUCCEEDED, files=EndFiles()))
+
+    async def start(*_: object) -> Running:
+        return running
+
+    async def live() -> None:
+        desk = Desk(start)
+        desk.agent.attempts.begin(await desk.claim())
+        await desk.settle()
+        assert await desk.read_log() == [f"{ME}, False", "succeeded: "]
+        assert running.told == ["leave, recorded: True"], "they are not stored once more"
+        await desk.agent._abandon()
+
+    run(live())
+
+
+def test_job_that_was_not_started_as_its_claim_may_not_hold_is_released(run: Run) -> None:
+    async def refuse(*_: object) -> None:
+        return None
+
+    async def live() -> None:
+        desk = Desk(refuse)
+        desk.agent.attempts.begin(await desk.claim())
+        await desk.settle()
+        assert await desk.read_log() == [f"{ME}, False", "released: out of touch with the store"]
+        assert not desk.agent.attempts.in_hand and not desk.agent.heart.held
+        await desk.agent._abandon()
+
+    run(live())
+
+
+def test_job_whose_supervisor_died_is_left_to_whoever_claims_it_next(run: Run) -> None:
+    running = Running(AttemptOutcome(AttemptEnd.LOST))
+
+    async def start(*_: object) -> Running:
+        return running
+
+    async def live() -> None:
+        desk = Desk(start)
+        desk.agent.attempts.begin(await desk.claim())
+        await desk.settle()
+        assert await desk.read_log() == [f"{ME}, False"]
+        assert not desk.agent.heart.held, "nobody would ever run it"
         await desk.agent._abandon()
 
     run(live())

@@ -8,15 +8,19 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from monkey.protocol.claims import Claims
 from monkey.protocol.entries import Claim, ClaimEnd, EndEntry, TornEntry
 from monkey.protocol.entry_log import EntryLog
 from monkey.protocol.heartbeat import HeartbeatWriter
+from monkey.protocol.layout import spell_number
 from monkey.protocol.sweeps.queue_markers import mark_queue
 from monkey.protocol.sweeps.sweep_log import append_revision
 from monkey.spec.job.lease_length import LEASE
 from monkey.store.create import Won, create_object
 from monkey.store.memory import MemoryStore
+from monkey.store.store_port import ListedObject
 from monkey_agent.scheduling.agent_daemon import AgentDaemon
 from monkey_agent.scheduling.agent_identity import AgentIdentity
 from tests.loops import Run
@@ -35,8 +39,8 @@ PAUSE = 5.0
 class Site:
     """A sweep of one job, and pilots on one clock."""
 
-    def __init__(self) -> None:
-        self.store, self.clock = MemoryStore(), SleptClock()
+    def __init__(self, store: MemoryStore | None = None, clock: SleptClock | None = None) -> None:
+        self.store, self.clock = store or MemoryStore(), clock or SleptClock()
         self.owner = HeartbeatWriter(self.store, KEYS.beat(OWNER), self.clock)
         self.job, self.permit = EntryLog(KEYS.job_log(JOB)), EntryLog(KEYS.permit_log("a", 0))
 
@@ -155,6 +159,75 @@ def test_pilot_does_not_take_what_a_living_agent_gave_back(run: Run) -> None:
         site.owner.held.clear()
         await site.live(pilot, beats=True)
         assert await site.entries(site.job) == [(OWNER, "claim"), (OWNER, "released")]
+
+    run(live())
+
+
+class SlowStore(MemoryStore):
+    """Takes its time for a listing of checkpoints."""
+
+    def __init__(self, clock: SleptClock, seconds: float) -> None:
+        super().__init__()
+        self.clock, self.seconds = clock, seconds
+
+    async def list(self, prefix: str, after: str = "") -> list[ListedObject]:
+        if prefix == KEYS.checkpoints(JOB):
+            self.clock.at += self.seconds
+        return await super().list(prefix, after)
+
+
+@pytest.mark.parametrize(("seconds", "claimed"), [(1.0, True), (50.0, False)])
+def test_job_that_no_longer_fits_once_its_log_was_read_is_not_claimed(run: Run, seconds: float, claimed: bool) -> None:
+    async def live() -> None:
+        clock = SleptClock()
+        site = Site(SlowStore(clock, seconds), clock)
+        await site.apply(TIMEOUT)
+        await site.claim(site.job)
+        site.owner.held.clear()
+        assert await site.owner.beat(), "it gives the job back"
+        pilot = site.start("m1", TIMEOUT + 40, patience=None)
+        await site.live(pilot, most=PAUSE)
+        assert bool(pilot.attempts.in_hand) is claimed
+        assert len(await site.entries(site.job)) == 1 + claimed
+
+    run(live())
+
+
+def test_claim_of_a_job_that_was_lost_says_how_long_it_ran_by_its_agents_last_heartbeat(run: Run) -> None:
+    async def live() -> None:
+        site = Site()
+        await site.apply(None)
+        site.owner.vitals = lambda: {"running": [{"job": JOB, "began": site.clock.at - 77.0}]}
+        await site.claim(site.job)
+        site.clock.at += LEASE
+        pilot = site.start("m1", life=10_000.0)
+        await site.live(pilot)
+        assert await site.entries(site.job) == [(OWNER, "claim"), ("f/m1/0", "claim")]
+        taken = site.job.tail
+        assert isinstance(taken, Claim) and taken.lost_seconds == 77.0
+
+    run(live())
+
+
+class BucketOfThree(MemoryStore):
+    """A store in which looking costs money, so that agents in a crowd share what they read."""
+
+    poll = 10.0
+
+
+def test_job_whose_claim_was_cut_short_is_taken_over_in_a_crowd(run: Run) -> None:
+    async def live() -> None:
+        site = Site(BucketOfThree())
+        await site.apply(None)
+        await site.store.put(KEYS.job_log(JOB) + spell_number(1), b"{")
+        pilot = site.start("m1", life=10_000.0, patience=None)
+        pilot.observer.crowd = 0
+        pilot.heart.collect = lambda: None
+        said: list[str] = []
+        pilot.errors.say = said.append
+        await site.live(pilot, beats=True)
+        assert pilot.observer.crowded and not said
+        assert list(pilot.attempts.in_hand) == [JOB]
 
     run(live())
 
