@@ -46,6 +46,7 @@ async def start(store: MemoryStore, runner: object = None) -> AgentDaemon:
     await apply(store, "a")
     slots = SimpleNamespace(take=lambda _: object(), give=lambda _: None, fits=lambda _: True)
     slots.lacking, slots.held_up, slots.held_by_others = "", "", False
+    slots.wanted_by_others = False
     identity = AgentIdentity("p", "f", "m", "3", frozenset(EARLIER), 1.0)
     runner = cast(Any, runner or SimpleNamespace())
     agent = AgentDaemon(store, identity, SIGNERS, SleptClock(), runner, cast(Any, slots), random.Random(1))
@@ -190,6 +191,7 @@ def test_slots_are_not_kept_free_for_a_job_that_lacks_a_permit(run: Run) -> None
         slots: Any = agent.dispatcher._slots
         slots.take = lambda asked: None if asked == large else object()
         await agent.dispatcher.fill(lambda: False)
+        assert not any(agent.dispatcher.alerts), "neither is set aside"
         assert [work.sweep for work in agent.attempts.in_hand.values()] == ["a"]
         await agent._abandon()
 
