@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -47,7 +47,7 @@ class Client:
         self.place, self.client = place, SupervisorClient(place, clock)
         self.client.renew(clock.now() + 3600)
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self) -> Self:
         """Start both."""
         await self.client.start()
         self.client.base({"PATH": "/usr/bin:/bin"})
