@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from monkey.protocol.sweeps.sweep_log import read_sweep
-from monkey.web.page_guard import KEY_HEADER
+from monkey.web.page_guard import KEY_HEADER, refuse_request
 from tests.unit.web.pages import Page, serving
 
 ASKED = ("sweeps", "sweep/small", "failures/small", "machines", "curves/small?jobs=&metric=loss", "events")
@@ -143,5 +144,20 @@ def test_behind_a_proxy_the_page_only_shows(tmp_path: Path) -> None:
         assert status == 200 and shown["read_only"]
         status, _ = await page.ask("POST", "api/orders/pause", headers=headers, json={"sweep": "small"})
         assert status == 403
+
+    asyncio.run(main())
+
+
+def test_refusal_says_why_and_what_to_do() -> None:
+    answer = refuse_request(404, "no sweep 'x'", "`monkey list sweeps` names them")
+    assert answer.status == 404 and answer.text is not None
+    assert json.loads(answer.text) == {"error": "no sweep 'x'", "hint": "`monkey list sweeps` names them"}
+
+
+def test_page_answers_under_the_name_of_this_machine_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as page:
+            headers = {"Host": f"localhost:{page.guard.port}", "Origin": f"http://localhost:{page.guard.port}"}
+            assert (await page.ask("GET", "api/sweeps", headers=headers))[0] == 200
 
     asyncio.run(main())
