@@ -231,6 +231,7 @@ def test_files_that_the_store_did_not_take_are_kept_once_it_answers(run: Run) ->
         began = desk.clock.at
         await desk.settle()
         assert running.told == ["keep files", "leave, recorded: False"]
+        assert desk.agent.troubles.messages, "people see that the store does not answer"
         assert desk.clock.at - began == 2 * RETRY_SECONDS, "a store that is away is not asked again and again"
         await desk.agent._abandon()
 
