@@ -32,3 +32,15 @@ def exit_now(code: int) -> NoReturn:
 def drop_output(descriptor: int) -> None:
     """Drop what is written to the descriptor from now on, and what its stream still holds and would write again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def open_closed_streams() -> None:
+    """Have /dev/null for standard streams that were closed when we began (`>&-`): our files would take their place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            os.set_inheritable(number, True)  # for programs that we start
+            setattr(sys, name, os.fdopen(number, "w" if number else "r"))

@@ -11,7 +11,7 @@ import sys
 
 from monkey.cli.exit_codes import BROKEN_PIPE, INTERRUPTED
 from monkey.cli.help import compose_help
-from monkey.process_exit import drop_output, exit_now
+from monkey.process_exit import drop_output, exit_now, open_closed_streams
 from monkey.version import __version__
 
 TYPE_CHECKING = False  # not from typing, nor errors with its dataclasses: each costs the help some milliseconds
@@ -31,7 +31,7 @@ REPORT = "this is a bug in monkey; please report it, with what this prints: MONK
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run `monkey` with these arguments (default: the process's) and exit."""
     given = sys.argv[1:] if arguments is None else arguments
-    _open_closed_streams()
+    open_closed_streams()
     # Most verbs end within a second, in which collecting costs a fifth and finds nothing; whoever watches turns it on.
     gc.disable()
     for stream in (sys.stdout, sys.stderr):
@@ -47,18 +47,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except OSError as exc:
         code = _output_failed(exc)
     exit_now(code)
-
-
-def _open_closed_streams() -> None:
-    """Have /dev/null for standard streams that who started us closed (`>&-`): our own files would take their place."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            opened = os.open(os.devnull, os.O_RDWR)
-            if opened != number:
-                os.dup2(opened, number)
-                os.close(opened)
-            os.set_inheritable(number, True)  # for programs that we start
-            setattr(sys, name, os.fdopen(number, "w" if number else "r"))
 
 
 def run_guarded(arguments: list[str]) -> int:

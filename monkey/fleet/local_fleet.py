@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.fleet.agent_place import check_agent_place
 from monkey.fleet.agent_state import TAKEN_BACK, is_agent_alive, make_host_name, read_agent_pid
 from monkey.fleet.environment_digest import compare_environment, compare_settings, record_settings
 from monkey.fleet.fleet_port import Recount, Say
@@ -116,6 +115,8 @@ class LocalFleet:
 
     async def check_offer(self) -> str:
         """See `Checkable.check_offer`: an agent needs a place for its state."""
+        from monkey.fleet.agent_place import check_agent_place
+
         check_agent_place(self.directory)
         return f"{self.name}: an agent works in {self.directory}"
 

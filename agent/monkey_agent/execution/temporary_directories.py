@@ -3,8 +3,9 @@
 """Directories for temporary files, one for each attempt: what a job that is killed leaves there goes with it.
 
 They lie where the machine has temporary files, below one directory of the agent's. They do not lie in workspaces:
-programs put sockets there, and the path of a socket may have about a hundred bytes. One that its job did not use, whose
-time of change is still 0, is handed to the next: to make one takes a tenth of what an agent does for a short job.
+programs put sockets there, and the path of a socket may have about a hundred bytes. One that its job did not use
+still has 0 as its time of change, and is handed to the next. To make one takes a tenth of what an agent does for a
+short job.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class TemporaryDirectories:
 
     @contextlib.contextmanager
     def _hold(self) -> Iterator[int]:
-        """Hold the agent's directory. Raises OSError where it is a link, or somebody else's."""
+        """Hold the agent's directory. Raises OSError where it is a link, or another user's."""
         descriptor = open_directory(self._root)
         try:
             if os.fstat(descriptor).st_uid != os.geteuid():

@@ -10,10 +10,10 @@ import sys
 
 
 class SlotNumbers:
-    """Gives each job the smallest number that no other running job of the machine has, whoever's agent runs that.
+    """Gives each job the smallest number that no other running job of the machine has, of any agent.
 
-    Under Linux, a number is taken by a socket of that name, which the kernel gives to one process of a network at a
-    time, and takes back when the process ends (unix(7), abstract). Elsewhere, an agent knows of its own jobs alone.
+    Under Linux, a number is taken by an abstract socket of that name (unix(7)). The kernel gives it to one process of
+    a network at a time, and takes it back when that ends. Elsewhere, an agent knows of its own jobs alone.
     """
 
     def __init__(self) -> None:

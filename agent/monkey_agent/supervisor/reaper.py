@@ -1,9 +1,9 @@
 """Guards outlive the supervisor, to kill the processes that it leaves. They wait, and do nothing else.
 
 A process whose parent dies gets the nearest ancestor that asked for such as its parent (Linux: PR_SET_CHILD_SUBREAPER).
-So processes of jobs come to the supervisor, from a killed supervisor to its guard, and from a killed guard to the
-keeper, whatever their session and group. People end all that is called after us at once: the keeper has another name.
-The guard and its supervisor end when the keeper does. Where a system has no such ancestors (macOS), there is neither.
+So processes of jobs come to the supervisor, whatever their session and group. From a killed supervisor they come to its
+guard, and from a killed guard to the keeper. People end all that is called after us at once, so the keeper has another
+name. The guard and its supervisor end when it does. Where a system has no such ancestors (macOS), there is neither.
 """
 
 from __future__ import annotations

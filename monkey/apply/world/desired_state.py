@@ -15,8 +15,8 @@ from monkey.apply.world.dataset_loader import DatasetLoader, measure_dataset
 from monkey.errors import ForgeError, MonkeyError, PlanError
 from monkey.forge.forge_location import locate_forge
 from monkey.plan.desired import DesiredSweep
-from monkey.spec.command.lost_failures import list_lost_failures
 from monkey.spec.command.shell_advice import suggest_activation
+from monkey.spec.command.word_split import split_words
 from monkey.spec.job.column_names import explain_columns
 from monkey.spec.job.job_id import assign_job_ids
 from monkey.spec.job.job_table import JobTable
@@ -253,6 +253,10 @@ def _wanted(
 
 
 def _warn_of_lost_failures(spec: Spec) -> Iterator[str]:
+    if isinstance(spec.command, list) or split_words(spec.command) is not None:
+        return  # no script
+    from monkey.spec.command.lost_failures import list_lost_failures
+
     for offset, told in list_lost_failures(spec.command):
         yield f"{spec.source}:{spec.document.place(Mistake(('command',), '', offset=offset)).line}: {told}"
 

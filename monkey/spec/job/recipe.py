@@ -81,7 +81,7 @@ class JobResources:
         return make_amounts(self.cpus, self.memory, self.counted)
 
     def bound_cpus(self, there: float) -> float:
-        """Return how many CPUs it takes of so many: whoever asks for one takes what there is of it."""
+        """Return how many CPUs it takes of so many: a job that asks for one takes what there is of it."""
         return there if there < self.cpus <= 1 else self.cpus
 
     def to_json(self) -> dict[str, Any]:
