@@ -37,6 +37,8 @@ def test_results_outlive_a_clean_checkout(checkout: Shop) -> None:
     (checkout.root / "scratch" / "file").touch()
     assert "Skipping repository .monkey/store" in git(checkout, "clean", "-fdx")
     assert not (checkout.root / "scratch").exists()
+    git(checkout, "add", "-A")
+    assert git(checkout, "status", "--short") == ""
     assert checkout.run("results", "sweep", "--csv").stdout == before
     assert checkout.run("plan").stdout.startswith("No changes")
     checkout.run("apply")

@@ -80,7 +80,7 @@ def test_what_no_shell_sees_is_warned_of_with_its_line(shop: Shop) -> None:
     advice = {
         "background.yaml:7": '`pids="$pids $!"` after each `&`',
         "always.yaml:4": "leave out `|| true`",
-        "left.yaml:4": "leave out the last `&`",
+        "left.yaml:4": "leave out its `&`",
         "half.yaml:5": "a line of its own",
         "status.yaml:6": "COMMAND || code=$?",
     }

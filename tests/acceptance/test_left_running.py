@@ -68,11 +68,12 @@ def test_idle_processes_cost_no_grace_and_are_counted(shop: Shop) -> None:
     assert not shop.processes("sleep", "4321")
 
 
-def test_work_that_is_cut_off_is_no_success(shop: Shop, tmp_path: Path) -> None:
-    job = run_jobs(shop, "sweep", ["sh", "-c", f"python3 work.py 1000 {tmp_path}/done &"], "grace: 1s\n", code=1)
-    told = "the command left processes running (1), which were ended while they still worked, after 1s"
-    assert (job["state"], job["reason"]) == (
-        "failed",
-        f"{told} (hint: have the command wait for them, or set a longer `grace`)",
-    )
+@pytest.mark.parametrize(
+    "work", ["python3 work.py 1000 done", "while sleep 0.1; do echo tick; done"], ids=["computes", "writes"]
+)
+def test_work_that_is_cut_off_is_no_success(shop: Shop, work: str) -> None:
+    job = run_jobs(shop, "sweep", ["sh", "-c", f"({work}) & exit 0"], "grace: 1s\n", code=1)
+    reason = job["reason"]
+    assert job["state"] == "failed" and reason.startswith("the command left processes running (")
+    assert "which were ended while they still worked, after 1s (hint: have the command wait for them" in reason
     assert not shop.processes("work.py")

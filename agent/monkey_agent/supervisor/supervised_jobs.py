@@ -303,8 +303,10 @@ def _is_busy(job: SupervisedJob, left: list[int], now: float) -> bool:
         size = os.lstat(job.log).st_size
     except OSError:
         size = 0  # the job removed it
-    job.cut = cpu - job.cpu_seen > _WORK_SECONDS or any(map(is_working, left))
-    busy = job.cut or size > job.log_seen
+    first = job.log_seen < 0
+    wrote = size > job.log_seen and not first
+    job.cut = wrote or cpu - job.cpu_seen > _WORK_SECONDS or any(map(is_working, left))
+    busy = job.cut or first
     job.cpu_seen, job.log_seen = cpu, size
     job.linger_at = now + LINGER
     return busy and now < job.linger_until

@@ -19,6 +19,9 @@ from monkey.untrusted_files import hold_below
 if TYPE_CHECKING:
     from monkey.spec.project.project import Project
 
+#: The line by which git looks past what monkey keeps in a checkout.
+_EXCLUDED = ".monkey/"
+
 
 class KnownStores:
     """The stores that this checkout has used."""
@@ -99,11 +102,19 @@ def ignore_all(directory: Path) -> None:
 def _keep_from_cleaning(root: Path) -> None:
     """Let `git clean -fdx` pass over the default store of a checkout: it does so for repositories in repositories.
 
-    What makes a directory one is in gitrepository-layout(5). Raises OSError.
+    It takes the .gitignore that has git look past the store, so another list has that, too. Both are described in
+    gitrepository-layout(5). Worktrees have no directory `.git`, and are left alone. Raises OSError.
     """
     git = f"{DEFAULT_STORE}/.git"
-    if not any((above / ".git").exists() for above in (root, *root.parents)) or (root / git).exists():
+    top = next((above for above in (root, *root.parents) if (above / ".git").is_dir()), None)
+    if top is None or (root / git).exists():
         return
+    exclude = top / ".git/info/exclude"
+    listed = exclude.read_text() if exclude.exists() else ""
+    if _EXCLUDED not in listed.splitlines():
+        exclude.parent.mkdir(exist_ok=True)
+        separator = "\n" if listed and not listed.endswith("\n") else ""
+        write_atomically(exclude, f"{listed}{separator}{_EXCLUDED}\n")
     for name in ("objects", "refs"):
         with hold_below(root, f"{git}/{name}", make=True):
             continue

@@ -15,6 +15,8 @@ _NAMING = ("wait ", "kill", "trap")
 #: Commands that always succeed; words that begin a condition, and those that end what holds other commands.
 _SUCCEEDING = ("true", ":", "echo", "printf")
 _CONDITIONS = ("if", "elif", "while", "until", "!")
+#: What leaves a loop or a script: `python a.py && break` decides by what is before it.
+_LEAVING = ("break", "continue", "exit", "return")
 _CLOSINGS = ("", "fi", "esac", "}")
 _SEPARATORS = ("", ";", "\n")
 _JOINERS = ("&&", "||", "|", "|&")
@@ -26,7 +28,7 @@ _WAIT = (
     '`wait` forgets whether what ran in the background failed: write `pids="$pids $!"` after each `&`, and '
     "`for pid in $pids; do wait $pid; done` in place of `wait`"
 )
-_UNAWAITED = "the job succeeds at once, as nothing waits for what runs in the background: leave out the last `&`"
+_UNAWAITED = "the job succeeds at once, as nothing waits for what runs in the background: leave out its `&`"
 _ALWAYS = (
     "the job succeeds even if what is before `||` fails: leave out `|| {}`, or write `|| [ $? = 3 ]` where exit code 3 "
     "is no failure"
@@ -71,8 +73,10 @@ def _find_background(steps: Sequence[ScriptStep]) -> Iterator[tuple[int, str]]:
     waits = [step for step in steps[started[0] :] if step.words == ["wait"]]
     if waits:
         yield waits[0].at, _WAIT
-    elif started[-1] == len(steps) - 1:
-        yield steps[-1].at, _UNAWAITED
+        return
+    programs = [at for at, step in enumerate(steps) if may_run_interpreter(step.words)]
+    if started[-1] == len(steps) - 1 or (programs and set(programs) <= set(started)):
+        yield steps[started[-1]].at, _UNAWAITED
 
 
 def _find_success(lists: Sequence[Sequence[ScriptStep]]) -> Iterator[tuple[int, str]]:
@@ -88,6 +92,7 @@ def _find_halves(lists: Sequence[Sequence[ScriptStep]]) -> Iterator[tuple[int, s
     for at, joined in enumerate(lists):
         more = any("".join(step.words[:1]) not in _CLOSINGS for later in lists[at + 1 :] for step in later)
         decided = joined[0].text.startswith(_CONDITIONS) or any(step.operator == "||" for step in joined)
+        decided = decided or joined[-1].text.startswith(_LEAVING)
         for step in joined:
             if more and not decided and step.operator == "&&" and may_run_interpreter(step.words):
                 yield step.at, _HALF
