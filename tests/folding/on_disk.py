@@ -182,7 +182,9 @@ def test_outputs_whose_names_fall_together_in_the_store_are_all_kept_and_named(
     shop.run("apply", code=1)
     (job,) = shop.json("list", "jobs", "sweep")
     told = shop.json("info", job["job"])["attempts"][-1]["reason"]
-    check_words(told, TWINS["case"], where=disk)
+    # They are sent beside each other: either pair may be met first.
+    pairs = [TWINS["case"], ("out/caf\u00e9", "out/cafe\u0301")]
+    check_words(told, next((pair for pair in pairs if ascii(pair[0]) in told), pairs[0]), where=disk)
     shop.run("fetch", job["job"], "-o", str(tmp_path / "here"))
     kept = [path for path in (tmp_path / "here").rglob("*") if path.is_file() and FETCHED not in path.name]
     assert sorted(path.read_text().strip() for path in kept) == ["four", "one", "three", "two"]
