@@ -28,8 +28,8 @@ def locate_user_directory(variable: str, below_home: str) -> Path:
         home = Path.home()
     except RuntimeError:  # an account without an entry in passwd, as in many containers
         home = Path("/")
-    # Accounts of services have one that is not there: /nonexistent.
-    if home == Path("/") or not home.is_dir():
+    # Accounts of services have one that is not there, and that they cannot make: /nonexistent.
+    if home == Path("/") or not (home.is_dir() or os.access(home.parent, os.W_OK)):
         home = _claim_temporary_home()
     return home / below_home
 

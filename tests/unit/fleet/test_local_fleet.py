@@ -163,7 +163,9 @@ def test_state_lies_by_store_and_project(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
     (tmp_path / "me").mkdir()
     assert locate_state_home() == tmp_path / "me" / ".local" / "state"
-    for missing in ("", "/nonexistent"):
+    monkeypatch.setenv("HOME", str(tmp_path / "new"))
+    assert locate_state_home() == tmp_path / "new" / ".local" / "state"
+    for missing in ("", "/nonexistent/of/nobody"):
         monkeypatch.setenv("HOME", missing)
         assert locate_state_home() == Path(f"/tmp/monkey-{os.getuid()}/.local/state")
     assert make_host_name() and "/" not in make_host_name()
