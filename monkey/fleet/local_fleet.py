@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from monkey.errors import FleetError
-from monkey.fleet.agent_state import TAKEN_BACK, is_agent_alive, make_host_name, read_agent_pid
+from monkey.fleet.agent_state import NO_LOCKS, TAKEN_BACK, is_agent_alive, make_host_name, read_agent_pid
 from monkey.fleet.environment_digest import compare_environment, compare_settings, record_settings
 from monkey.fleet.fleet_port import Recount, Say
 from monkey.fleet.fleet_records import FleetForecast, FleetWork, Instance, OutdatedAgent
@@ -115,9 +115,7 @@ class LocalFleet:
 
     async def check_offer(self) -> str:
         """See `Checkable.check_offer`: an agent needs a place for its state."""
-        from monkey.fleet.agent_place import check_agent_place
-
-        check_agent_place(self.directory)
+        _check_place(self.directory)
         return f"{self.name}: an agent works in {self.directory}"
 
     def check_secrets(self, names: Sequence[str]) -> None:
@@ -254,3 +252,23 @@ class LocalFleet:
         log = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self._log_from = os.fstat(log).st_size
         return log
+
+
+def _check_place(directory: Path) -> None:
+    """Raise FleetError where an agent could not write files in this directory, or lock them.
+
+    It may be missing, and is not made: then that is tried in the nearest directory above it.
+    """
+    import fcntl
+    import tempfile
+
+    there = next(place for place in (directory, *directory.parents) if place.is_dir())
+    try:
+        with tempfile.TemporaryFile(dir=there) as probe:
+            fcntl.flock(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as exc:
+        missing = "locks" if exc.errno in NO_LOCKS else "room for its files"
+        raise FleetError(
+            f"expected {missing} for an agent in {directory}, found none in {there}: {exc.strerror}",
+            hint="set XDG_STATE_HOME to a directory of yours on a disk of this machine",
+        ) from exc

@@ -18,7 +18,7 @@ PACKAGES = {"monkey": ROOT, "monkey_agent": ROOT / "agent", "monkey_stacks": ROO
 FOLDER = 20
 COMMANDS = "monkey.cli.commands"
 #: Imports of our own inside functions: each is there because start-up time needs it, or is a lazy choice of backend.
-INNER_IMPORTS = 80
+INNER_IMPORTS = 81
 #: Folders whose files play the same parts: the backends of a port.
 BACKENDS = (
     ("monkey.store.bucket", "monkey.store.directory", "monkey.store.sftp"),
