@@ -47,6 +47,16 @@ def test_results_outlive_a_clean_checkout(checkout: Shop) -> None:
     assert "All is well" in checkout.run("doctor").stdout
 
 
+def test_what_git_looks_past_is_added_to(checkout: Shop) -> None:
+    exclude = checkout.root / ".git/info/exclude"
+    exclude.write_bytes(b"/caf\xe9\n*.local")
+    exclude.chmod(0o664)
+    checkout.run("apply")
+    assert exclude.read_bytes() == b"/caf\xe9\n*.local\n.monkey/\n"
+    assert exclude.stat().st_mode & 0o777 == 0o664
+    assert "Skipping repository .monkey/store" in git(checkout, "clean", "-fdx")
+
+
 def test_a_directory_that_is_no_checkout_gets_no_repository(shop: Shop) -> None:
     shop.spec(jobs=1)
     shop.run("apply")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from monkey.spec.project.project import Project
 
 #: The line by which git looks past what monkey keeps in a checkout.
-_EXCLUDED = ".monkey/"
+_EXCLUDED = b".monkey/"
 
 
 class KnownStores:
@@ -110,11 +110,13 @@ def _keep_from_cleaning(root: Path) -> None:
     if top is None or (root / git).exists():
         return
     exclude = top / ".git/info/exclude"
-    listed = exclude.read_text() if exclude.exists() else ""
+    exclude.parent.mkdir(exist_ok=True)
+    listed = exclude.read_bytes() if exclude.exists() else b""
     if _EXCLUDED not in listed.splitlines():
-        exclude.parent.mkdir(exist_ok=True)
-        separator = "\n" if listed and not listed.endswith("\n") else ""
-        write_atomically(exclude, f"{listed}{separator}{_EXCLUDED}\n")
+        # Added to, so that its rights stay as they are; a line of another encoding is none of ours.
+        separator = b"" if listed.endswith(b"\n") or not listed else b"\n"
+        with exclude.open("ab") as file:
+            file.write(separator + _EXCLUDED + b"\n")
     for name in ("objects", "refs"):
         with hold_below(root, f"{git}/{name}", make=True):
             continue
