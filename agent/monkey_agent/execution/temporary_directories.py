@@ -59,11 +59,14 @@ class TemporaryDirectories:
                     self._used.discard(name)
         return ""
 
-    def give(self, path: str) -> None:
-        """Take a directory back; it may be "". One with something in it waits for `empty`."""
+    def give(self, path: str, *, spoilt: bool = False) -> None:
+        """Take a directory back; it may be "". One with something in it waits for `empty`.
+
+        `spoilt`: its job may still write into it, so no other attempt gets it.
+        """
         if not path:
             return
-        if self._is_unused(path):
+        if not spoilt and self._is_unused(path):
             self._spare.append(path)
             return
         name = path.rpartition("/")[2]

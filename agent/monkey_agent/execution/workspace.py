@@ -181,7 +181,7 @@ class Workspaces:
     def give(self, space: Workspace) -> None:
         """Take a workspace back."""
         self._taken.discard(space)
-        self._temporary.give(space.temporary)
+        self._temporary.give(space.temporary, spoilt=space.spoilt)
         if space.hold is not None:
             space.hold.close()
             space.hold = None

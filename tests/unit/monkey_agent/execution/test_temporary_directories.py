@@ -39,15 +39,16 @@ def test_each_has_its_own_and_leaves_nothing(base: Path) -> None:
 
 def test_a_directory_that_was_used_or_is_gone_is_handed_to_nobody(base: Path) -> None:
     directories = TemporaryDirectories(Path("/state"))
-    used, cleaned, hidden = (Path(directories.take()) for _ in range(3))
+    used, cleaned, hidden, written = (Path(directories.take()) for _ in range(4))
     (used / "file").touch()
     (used / "file").unlink()
     hidden.chmod(0)
     for path in (used, cleaned, hidden):
         directories.give(str(path))
+    directories.give(str(written), spoilt=True)
     cleaned.rmdir()
     new = Path(directories.take())
-    assert new not in (used, cleaned, hidden) and new.is_dir()
+    assert new not in (used, cleaned, hidden, written) and new.is_dir()
     directories.give(str(new))
     directories.close()
     assert not list(base.iterdir())
