@@ -60,6 +60,7 @@ async def execute_plan(
     check_endpoints(world.project, list_report_endpoints(world.project))
     for part in plan.fleets:
         fleet = world.fleet(part.fleet)
+        # Before anything is stored: the agent that finds no place would come after that.
         if part.changes and part.after and isinstance(fleet, LocalFleet):
             await fleet.check_offer()
     by_name = {want.desired.name: want for want in wanted}

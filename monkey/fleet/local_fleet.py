@@ -116,7 +116,7 @@ class LocalFleet:
     async def check_offer(self) -> str:
         """See `Checkable.check_offer`: an agent needs a place for its state."""
         _check_place(self.directory)
-        return f"{self.name}: an agent works in {self.directory}"
+        return f"{self.name}: an agent here keeps its state in {self.directory}"
 
     def check_secrets(self, names: Sequence[str]) -> None:
         """See `Fleet.check_secrets`: the agent that we start has our environment."""

@@ -62,7 +62,7 @@ def test_an_account_whose_home_is_not_there_applies_and_doctor_agrees(make_shop:
     try:
         shop.run("apply")
         assert shop.states() == {"succeeded": 1}
-        assert f"an agent works in {place}/" in shop.run("doctor").stdout
+        assert f"an agent here keeps its state in {place}/" in shop.run("doctor").stdout
         until(lambda: not shop.json("list", "instances"), "its agent has left")
     finally:
         shutil.rmtree(place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 import socket
 import sys
@@ -28,17 +27,20 @@ class SlotNumbers:
 
     def take(self) -> int:
         """Return a number for a new job."""
-        for number in itertools.count():
-            if number in self._taken:
-                continue
-            try:
-                self._taken[number] = _claim(number)
-            except OSError as exc:
-                if exc.errno == errno.EADDRINUSE:
-                    continue
-                self._taken[number] = -1  # a sandbox, or too many open files: a number of our own will do
-            return number
-        raise AssertionError("numbers do not end")
+        number = 0
+        while number in self._taken or not self._claim(number):
+            number += 1
+        return number
+
+    def _claim(self, number: int) -> bool:
+        """Take a number; return False where another agent has it."""
+        try:
+            self._taken[number] = _bind(number)
+        except OSError as exc:
+            if exc.errno == errno.EADDRINUSE:
+                return False
+            self._taken[number] = -1  # a sandbox, or too many open files: a number of our own will do
+        return True
 
     def give(self, number: int) -> None:
         """Give a number back."""
@@ -47,7 +49,8 @@ class SlotNumbers:
             os.close(descriptor)
 
 
-def _claim(number: int) -> int:
+def _bind(number: int) -> int:
+    """Return the descriptor of a socket of that name, -1 where the system has none such. Raises OSError."""
     if sys.platform != "linux":
         return -1
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claimed:
