@@ -94,12 +94,12 @@ def test_a_fork_bomb_does_not_outlive_its_supervisor(victim: Callable[..., int],
     lines += ["  if p == 0: os.setsid(); time.sleep(.05); os._exit(0)", "  os.waitpid(p, 0)"]
     (tmp_path / "bomb.py").write_text("\n".join(lines))
     agent = victim(f"exec env -i {sys.executable} {tmp_path}/bomb.py")
-    supervisor, guard = supervisor_of(tmp_path / "state"), guard_of(tmp_path / "state")
+    supervisor, keeper = supervisor_of(tmp_path / "state"), keeper_of(tmp_path / "state")
     asyncio.run(until(lambda: len(process_tree.list_descendants([supervisor])) > 16))
     os.kill(agent, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):  # without its agent it ends by itself
         os.kill(supervisor, signal.SIGKILL)
-    asyncio.run(until(lambda: not alive(guard), seconds=5.0))
+    asyncio.run(until(lambda: not alive(keeper), seconds=5.0))  # it ends last
     assert leftover_processes.clear_leftovers(tmp_path / "state") == 0
     asyncio.run(until(lambda: not alive(agent)))  # its arguments name the bomb, and a disk may hold up its end
     lines = [process_tree.read_proc(f"/proc/{pid}/cmdline") for pid in process_tree.list_processes()]

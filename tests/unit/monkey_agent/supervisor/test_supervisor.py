@@ -56,10 +56,11 @@ def test_a_fork_bomb_does_not_outlive_its_agent(victim: Callable[..., int], tmp_
     bomb = "\n".join(lines)
     (tmp_path / "bomb.py").write_text(bomb)
     agent = victim(f"exec {sys.executable} {tmp_path}/bomb.py")
-    supervisor = supervisor_of(tmp_path / "state")
+    supervisor, keeper = supervisor_of(tmp_path / "state"), keeper_of(tmp_path / "state")
     asyncio.run(until(lambda: len(process_tree.list_descendants([supervisor])) > 60))
     os.kill(agent, signal.SIGKILL)
     asyncio.run(until(lambda: not alive(supervisor), seconds=3.0))
+    asyncio.run(until(lambda: not alive(keeper)))  # it ends last, and has nothing to do
     assert leftover_processes.clear_leftovers(tmp_path / "state") == 0
 
 
