@@ -219,7 +219,11 @@ class SupervisedJobs:
                 send_signal(pid, number)
 
     def begin_linger(self, job: SupervisedJob, now: float) -> None:
-        """Let processes that work, or write to the log, have the job's grace, as its first one has ended."""
+        """Let processes that work, or write to the log, have the job's grace, as its first one has ended.
+
+        Those of a job that is asked to stop may save a checkpoint though its shell has ended. They may wait meanwhile,
+        until the agent has the job killed.
+        """
         job.linger_until = now + job.grace
         self.lingering[job.key] = job
 
@@ -233,7 +237,7 @@ class SupervisedJobs:
             if early and not (reaped or job.hunted):
                 continue
             left = self.members(job)
-            waits = job.held or early or _is_busy(job, left, now)
+            waits = job.held or early or job.touched or _is_busy(job, left, now)
             if left and waits and not job.hunted:
                 continue
             del self.lingering[job.key]

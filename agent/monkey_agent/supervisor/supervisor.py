@@ -283,7 +283,7 @@ class SupervisorLoop:
         if ended:
             orphans = self.jobs.orphans()
             for job in ended:
-                ends = self.late or job.touched or job.held or job.hunted or job.report is not None
+                ends = self.late or job.held or job.hunted or job.report is not None
                 if orphans and job.grace and not ends:
                     self.jobs.begin_linger(job, self.now())
                     continue

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from monkey.processes.process_tree import HAS_PROC
 from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
 from tests.unit.monkey_agent.body import Body, until
@@ -36,6 +38,37 @@ def test_a_job_that_listens_has_its_grace(body: Body, tmp_path: Path, run: Run) 
         outcome = await running.wait()
         assert (outcome.ending, outcome.exit_code) == (AttemptEnd.STOPPED, 0)
         assert (await body.stored(running))["log/000000"].endswith(b"saved\n")
+
+    run(scenario())
+
+
+@pytest.mark.skipif(not HAS_PROC, reason="needs a subreaper")
+def test_what_a_shell_started_has_the_grace_though_the_shell_ends_at_once(body: Body, tmp_path: Path, run: Run) -> None:
+    # What saves may wait for a network all the while, and shared memory is removed when its owner has ended.
+    (tmp_path / "train.py").write_text(
+        "import signal, sys, time\n"
+        "from multiprocessing.shared_memory import SharedMemory\n"
+        "def save(*_):\n"
+        "    time.sleep(1.5)\n"
+        "    print('saved', flush=True)\n"
+        "    signal.raise_signal(signal.SIGKILL)\n"
+        "signal.signal(signal.SIGTERM, save)\n"
+        "print('/dev/shm/' + SharedMemory(create=True, size=99).name, flush=True)\n"
+        f"open({str(tmp_path / 'ready')!r}, 'w').close()\n"
+        "while True: time.sleep(0.01)\n"
+    )
+
+    async def scenario() -> None:
+        command = f"true\n{sys.executable} {tmp_path}/train.py\ntrue"
+        running = await body.start(["sh", "-c", command], settings={"grace": 60})
+        await until((tmp_path / "ready").exists)
+        began = time.monotonic()
+        await running.stop("cancelled")
+        assert (await running.wait()).reason == "cancelled"
+        assert time.monotonic() - began < 30  # and not the grace
+        memory, saved, *_ = (await body.stored(running))["log/000000"].splitlines()
+        assert saved == b"saved"
+        assert not Path(memory.decode()).exists()
 
     run(scenario())
 
