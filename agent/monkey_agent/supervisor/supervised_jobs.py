@@ -39,6 +39,8 @@ _PATIENCE_SECONDS = 5.0
 #: Seconds between looks at what a job left. What neither wrote nor used so much CPU time in between is idle: daemons
 #: that wait use less.
 LINGER, _WORK_SECONDS = 0.5, 0.125
+#: Seconds by which a supervisor may wake too late on a busy machine; by more if it was stopped.
+_LATE_SECONDS = 2.0
 
 
 class SupervisedJob:
@@ -158,6 +160,7 @@ class SupervisedJobs:
         self.lingering: dict[int, SupervisedJob] = {}
         #: Processes that did not die when they were killed (a dead network disk): no later job waits for them.
         self.hopeless: set[int] = set()
+        self._woke = time.monotonic()
         own = f"/proc/self/task/{os.getpid()}/children"
         self._children = os.open(own, os.O_RDONLY | os.O_CLOEXEC) if LISTS_CHILDREN else -1
 
@@ -181,6 +184,18 @@ class SupervisedJobs:
         if job.apart:
             roots += [pid for pid in list_processes() if read_marked_key(pid, self.state) == job.key]
         return list(dict.fromkeys(roots + list_descendants(roots)))
+
+    def pass_over_stop(self, wait: float) -> None:
+        """Do not count the time in which we were stopped with all jobs (`docker pause`).
+
+        The supervisor calls this each time that it wakes, after at most `wait` seconds while jobs run.
+        """
+        now = time.monotonic()
+        late, self._woke = now - self._woke - wait, now
+        if late > _LATE_SECONDS:
+            for job in self.by_key.values():
+                if job.since is not None:
+                    job.since = min(job.since + late, now)
 
     def find_firsts(self) -> dict[int, int]:
         """Return the first process of each job by its key: that of a container, not its runtime's client."""

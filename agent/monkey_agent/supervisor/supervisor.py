@@ -75,7 +75,9 @@ class SupervisorLoop:
     def turn(self) -> bool:
         """Wait for an event, and handle it; return False if the agent or the guard is gone."""
         alive = True
-        for fd, _ in self.poller.poll(self.timeout()):
+        events = self.poller.poll(self.timeout())
+        self.jobs.pass_over_stop(_POLL_MILLISECONDS / 1000)
+        for fd, _ in events:
             if fd == self.wake:
                 os.read(fd, 4096)
             elif fd == self.guard:

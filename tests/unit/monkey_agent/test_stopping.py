@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from monkey.processes.process_tree import HAS_PROC
+from monkey.processes.process_tree import HAS_PROC, list_descendants
 from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
-from tests.unit.monkey_agent.body import Body, until
+from tests.unit.monkey_agent.body import Body, supervisor_of, until
 
 
 def test_a_job_that_ignores_the_request_is_killed_after_its_grace(body: Body, tmp_path: Path, run: Run) -> None:
@@ -58,7 +60,7 @@ def test_what_a_shell_started_has_the_grace_though_the_shell_ends_at_once(body: 
         "while True: time.sleep(0.01)\n"
     )
 
-    async def scenario() -> None:
+    async def scenario() -> str:
         command = f"true\n{sys.executable} {tmp_path}/train.py\ntrue"
         running = await body.start(["sh", "-c", command], settings={"grace": 60})
         await until((tmp_path / "ready").exists)
@@ -68,9 +70,9 @@ def test_what_a_shell_started_has_the_grace_though_the_shell_ends_at_once(body: 
         assert time.monotonic() - began < 30  # and not the grace
         memory, saved, *_ = (await body.stored(running))["log/000000"].splitlines()
         assert saved == b"saved"
-        assert not Path(memory.decode()).exists()
+        return memory.decode()
 
-    run(scenario())
+    assert not Path(run(scenario())).exists()
 
 
 def test_a_timeout_counts_only_what_ran(body: Body, run: Run) -> None:
@@ -105,6 +107,27 @@ def test_a_timeout_does_not_count_what_the_supervisor_froze(body: Body, run: Run
         outcome = await running.wait()
         assert (outcome.ending, outcome.reason) == (AttemptEnd.SUCCEEDED, "")
         assert outcome.seconds < 1.2
+
+    run(scenario())
+
+
+@pytest.mark.slow
+def test_a_timeout_does_not_count_what_stopped_everything(body: Body, tmp_path: Path, run: Run) -> None:
+    # As `docker pause` does, or a machine whose hypervisor stops it.
+    async def scenario() -> None:
+        ready = tmp_path / "ready"
+        running = await body.start(f"touch {ready}; sleep 2", settings={"timeout": 4})
+        await until(ready.exists)
+        supervisor = supervisor_of(body.state)
+        stopped = [supervisor, *list_descendants([supervisor])]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(5)  # noqa: ASYNC251
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        outcome = await running.wait()
+        assert (outcome.ending, outcome.reason) == (AttemptEnd.SUCCEEDED, "")
+        assert outcome.seconds < 4
 
     run(scenario())
 
