@@ -51,6 +51,24 @@ def test_who_closes_streams_gets_what_is_applied(shop: Shop, closed: str) -> Non
     until(lambda: shop.states() == {"succeeded": 1}, "the job ends")
 
 
+@pytest.mark.parametrize("locale", ["C", "POSIX", "de_DE.ISO-8859-15"])
+def test_a_locale_that_is_not_utf_8_changes_no_name_and_no_output(shop: Shop, locale: str) -> None:
+    # Where the last is not installed, it is C to programs, as on most machines that a user's LANG comes to by SSH.
+    for name in ("LANG", "LC_CTYPE"):
+        shop.env.pop(name, None)
+    shop.env["LC_ALL"] = locale
+    shop.spec(
+        "name: wide\ncommand: [sh, -c, 'echo \"$1\" | tee \"$1.txt\"', sh, '{wort}']\n"
+        "parameters: {wort: [Zürich, 東京]}\noutputs: ['*.txt']\n"
+    )
+    told = shop.run("apply").stdout
+    assert "all 2 jobs succeeded" in told
+    assert {job["parameters"]["wort"] for job in shop.json("list", "jobs")} == {"Zürich", "東京"}
+    shop.run("fetch", "wide", "-o", "got")
+    files = {file.name: file.read_text("utf-8") for file in (shop.root / "got").rglob("*.txt")}
+    assert files == {"Zürich.txt": "Zürich\n", "東京.txt": "東京\n"}
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="works as another account")
 def test_an_account_whose_home_is_not_there_applies_and_doctor_agrees(make_shop: Callable[..., Shop]) -> None:
     shop, place = make_shop(user=ACCOUNT), Path(f"/tmp/monkey-{ACCOUNT}")
