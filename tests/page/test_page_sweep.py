@@ -65,6 +65,36 @@ def test_a_job_that_diverged_says_so_beside_its_state(browser: Browser, tmp_path
         tab.locator("main header .state", has_text="succeeded (diverged)").wait_for()
 
 
+#: Types on at the moment in which the address takes what was typed before.
+TYPE_ON = """(text) => {
+    const replace = history.replaceState;
+    history.replaceState = function (...how) {
+        history.replaceState = replace;
+        replace.apply(this, how);
+        const box = document.querySelector("input.filter");
+        box.value = text;
+        box.dispatchEvent(new Event("input", { bubbles: true }));
+    };
+}"""
+
+
+def test_what_is_typed_while_the_page_is_busy_stays(browser: Browser, tmp_path: Path) -> None:
+    with served(tmp_path, SPEC, play) as link, open_tab(browser, link) as tab:
+        tab.get_by_role("link", name="small").click()
+        box = tab.get_by_role("searchbox")
+        box.wait_for()
+        tab.evaluate(TYPE_ON, "state=failed")
+        box.fill("state=f")
+        tab.wait_for_url("**where=state%3Dfailed*")
+        assert box.input_value() == "state=failed"
+        tab.locator(".tools [role=status]", has_text="1 of 8 jobs").wait_for()
+        # What another page set is still taken over.
+        tab.go_back()
+        tab.go_forward()
+        box.wait_for()
+        assert box.input_value() == "state=failed"
+
+
 #: Values that look alike once they are cut or rounded, as YAML has them.
 ALIKE = [
     "mistralai/Mistral-7B-Instruct-v0.2",

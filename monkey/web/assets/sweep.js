@@ -120,9 +120,13 @@ function Chips({ counts, states, set }) {
 function Filter({ text, set }) {
   const [typed, setTyped] = useState(text);
   const box = useRef(null);
-  useEffect(() => setTyped(text), [text]);
+  const told = useRef(text);
   useEffect(() => {
-    const wait = setTimeout(() => typed !== text && set(typed), 200);
+    // An echo of our own changes nothing: more may have been typed meanwhile.
+    if (text !== told.current) setTyped((told.current = text));
+  }, [text]);
+  useEffect(() => {
+    const wait = setTimeout(() => typed !== told.current && set((told.current = typed)), 200);
     return () => clearTimeout(wait);
   }, [typed]);
   useEffect(() => {
