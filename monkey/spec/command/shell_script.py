@@ -44,7 +44,7 @@ class ScriptStep(NamedTuple):
 def list_steps(text: str) -> list[ScriptStep]:
     """Return the simple commands of a script without parameters, but for those inside `$(…)`. Raises ShellError."""
     reader = _ScriptReader(text, (), ())
-    reader.commands(0, closing=None)
+    reader.read()
     steps: list[ScriptStep] = []
     start = 0
     for end, words in reader.ended:
@@ -64,7 +64,7 @@ def expand_script(text: str, variables: Sequence[str], parameters: Collection[st
     `parameters` are names that a `$name` is refused for, as a mistake.
     """
     reader = _ScriptReader(text, variables, parameters)
-    reader.commands(0, closing=None)
+    reader.read()
     return "".join(reader.out)
 
 
@@ -80,7 +80,7 @@ def may_evaluate_arguments(words: Sequence[str], tainted: Collection[str] = ()) 
         reader = _ScriptReader(text, (), ())
         reader.tainted.update(known)
         try:
-            reader.commands(0, closing=None)
+            reader.read()
         except InjectionError:
             return True
         except ShellError:
@@ -104,6 +104,13 @@ class _ScriptReader:
         self.simple = SimpleCommand(self.tainted)
         #: The commands outside of `$(…)`: the offset at which each ends, and its words.
         self.ended: list[tuple[int, list[str]]] = []
+
+    def read(self) -> None:
+        """Read the whole script. Raises ShellError."""
+        try:
+            self.commands(0, closing=None)
+        except RecursionError:
+            raise ShellError("it is nested too deeply", "put the script in a file", 0) from None
 
     def copy(self, start: int, end: int) -> int:
         self.out.append(self.text[start:end])
@@ -323,8 +330,10 @@ class _ScriptReader:
 
     def refuse_strange(self, at: int, closing: int | None) -> None:
         """Refuse words that change how the text after them is read."""
+        if self.simple.word is not None:
+            return
         word = re.compile(r"[^\s;|&()<>]*").match(self.text, at)
-        if self.simple.word is None and word and word[0] == "[[":
+        if word and word[0] == "[[":
             raise ShellError("'[[' is not sh's", "use [ … ]", at)
-        if self.simple.word is None and word and word[0] == "case" and closing is not None:
+        if word and word[0] == "case" and closing is not None:
             raise ShellError("'case' inside $(…) is not followed", "write a script file", at)

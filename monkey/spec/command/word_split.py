@@ -42,7 +42,8 @@ def split_words(text: str) -> list[str] | None:
         piece, end = _read_quoted(text, at)
         if piece is None:
             return None
-        word = [*(word or ()), piece]
+        word = [] if word is None else word
+        word.append(piece)
         if not words:
             first_raw += text[at:end]
         at = end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -148,6 +149,7 @@ def test_uses_names_what_is_needed() -> None:
         ("a | b \\{x}", "a backslash before a parameter", "{{", 6),
         ('a "${B:-"c"}"', "more than a name", "file", 3),
         ("a $(case b in b) echo {x};; esac)", "'case' inside $(…)", "file", 4),
+        pytest.param("a " + "$(" * 2_000 + "b" + ")" * 2_000, "nested too deeply", "file", 0, id="nested deeply"),
         ("", "expected a command", "program", None),
         ("''", "expected a program", "name", 0),
         ("a \\", "a backslash at the end", "remove", 2),
@@ -158,6 +160,13 @@ def test_what_is_not_a_command(command: str, message: str, hint: str, offset: in
     assert message in error.message
     assert hint in (error.hint or "")
     assert error.offset == offset
+
+
+@pytest.mark.parametrize("script", ["a {x} | b ", "a "])
+def test_a_long_word_is_read_in_no_time(script: str) -> None:
+    begun = time.process_time()
+    compiled(script + "c" * 100_000)
+    assert time.process_time() - begun < 10
 
 
 def test_comments_are_left_out() -> None:
