@@ -255,7 +255,8 @@ class RunningAttempt:
             outcome = replace(outcome, met=self._conditions.met(sweep=True) if self._conditions else None)
             await self._checkpoint.succeeded()
         else:
-            await self._checkpoint.finish(by_itself=how.kind == "ended" and 0 <= how.code < SIGNALLED)
+            exited = 0 <= how.code < SIGNALLED or how.children_exited
+            await self._checkpoint.finish(by_itself=how.kind == "ended" and exited)
         files = await self._uploads.upload_log()
         outcome = replace(outcome, checkpoint=self._checkpoint.published, files=files)
         if files is None:  # else its end is still to be written

@@ -29,6 +29,8 @@ class ProcessExit(NamedTuple):
     #: Processes that were left when its first one had ended, and were ended; and whether they worked.
     lingered: int = 0
     cut: bool = False
+    #: Whether it was a shell that was asked to stop, and all that this ran then ended with an exit code.
+    children_exited: bool = False
     #: For "failed": the file that is missing or cannot be run.
     file: str = ""
 

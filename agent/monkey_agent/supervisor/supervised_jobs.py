@@ -13,11 +13,13 @@ from monkey.processes.process_tree import (
     LISTS_CHILDREN,
     STOP,
     is_working,
+    list_children,
     list_descendants,
     list_processes,
     read_cpu_seconds,
     read_group,
     read_marked_key,
+    read_proc,
     read_session,
     read_start_time,
     send_group,
@@ -39,6 +41,8 @@ _PATIENCE_SECONDS = 5.0
 #: Seconds between looks at what a job left. What neither wrote nor used so much CPU time in between is idle: daemons
 #: that wait use less.
 LINGER, _WORK_SECONDS = 0.5, 0.125
+#: Names of shells, which end at once by SIGTERM whatever they run.
+_SHELLS = (b"ash", b"bash", b"busybox", b"dash", b"ksh", b"sh", b"zsh")
 #: Seconds by which a supervisor may wake too late on a busy machine; by more if it was stopped.
 _LATE_SECONDS = 2.0
 
@@ -50,6 +54,7 @@ class SupervisedJob:
         "active",
         "apart",
         "began",
+        "children",
         "cpu",
         "cpu_seen",
         "cut",
@@ -72,6 +77,7 @@ class SupervisedJob:
         "peak",
         "pid",
         "report",
+        "signalled",
         "since",
         "status",
         "touched",
@@ -98,6 +104,10 @@ class SupervisedJob:
         self.since: float | None = time.monotonic()
         #: Whether the agent signalled it: then its end is not its own.
         self.touched = False
+        #: Its processes when it was asked to stop: one that hides and loses its parent by that is still known.
+        self.signalled: set[int] = set()
+        #: What its shell ran then, without those that ended with an exit code since; None if that is not known.
+        self.children: set[int] | None = None
         #: Whether the agent froze it.
         self.held = False
         #: Since when all its processes are being killed; 0 if they are not.
@@ -209,7 +219,7 @@ class SupervisedJobs:
         """Return whether an orphan is this job's: by its session, its mark, or because no other can have made it."""
         leader = read_session(pid)
         for other in self.by_key.values():
-            if other.pid == leader:
+            if other.pid == leader or pid in other.signalled:
                 return other is job
         over = job.status is not None
         key = read_marked_key(pid, self.state)
@@ -226,10 +236,16 @@ class SupervisedJobs:
 
         A runtime's client is only stopped and continued: it would hand the signal to its container once more.
         """
-        spared = job.pid if job.apart and number not in (STOP, CONT) else 0
+        stops = number not in (STOP, CONT)
+        spared = job.pid if job.apart and stops else 0
+        known = self.members(job)
+        if stops:
+            job.signalled.update(known)
+            if job.status is None and read_proc(f"/proc/{job.pid}/comm").strip() in _SHELLS:
+                job.children = set(list_children(job.pid)) or None
         if job.status is None and not spared:
             send_group(job.pid, number)
-        for pid in self.members(job):
+        for pid in dict.fromkeys(known + self.members(job)):
             if pid != spared and (spared or job.status is not None or read_group(pid) != job.pid):
                 send_signal(pid, number)
 
@@ -258,6 +274,12 @@ class SupervisedJobs:
             del self.lingering[job.key]
             job.lingered, job.cut = len(left), job.cut and bool(left)
             self.begin_hunt(job, now)
+
+    def note_exit(self, pid: int) -> None:
+        """Note that a process that was not the first one of a job ended with an exit code."""
+        for job in self.by_key.values():
+            if job.children:
+                job.children.discard(pid)
 
     def begin_hunt(self, job: SupervisedJob, now: float) -> None:
         """Have all processes of a job killed by `hunt`, again and again."""

@@ -28,7 +28,7 @@ from monkey_agent.supervisor.memory_watch import TIDY_SECONDS, MemoryWatch
 from monkey_agent.supervisor.messages import Pipe, find_new_key
 from monkey_agent.supervisor.pending import PendingJob, PendingJobs
 from monkey_agent.supervisor.reaper import stand_guard
-from monkey_agent.supervisor.shared_state import GUARD, OWN, SUPERVISOR, SharedState
+from monkey_agent.supervisor.shared_state import GUARD, OWN, SIGNALLED, SUPERVISOR, SharedState
 from monkey_agent.supervisor.spawn import LIFELINE, ProgramStarter, encode_environment
 from monkey_agent.supervisor.supervised_jobs import LINGER, SupervisedJob, SupervisedJobs
 
@@ -282,6 +282,8 @@ class SupervisorLoop:
                 job.exited(status, usage)
                 self.memory.note_kill(job)
                 ended.append(job)
+            elif os.WIFEXITED(status) and os.WEXITSTATUS(status) < SIGNALLED:
+                self.jobs.note_exit(pid)
         if ended:
             orphans = self.jobs.orphans()
             for job in ended:
@@ -302,9 +304,8 @@ class SupervisorLoop:
         at = self.register.note_exit(job.name, job.worth, job.status, job.active, job.over >> 10 or job.peak)
         self.register.leave(job.entry)
         self.memory.end(job)
-        self.pipe.tell(
-            "ended", job.key, job.status, job.active, job.peak, left, at, job.cpu, job.over, job.lingered, job.cut
-        )
+        told = job.status, job.active, job.peak, left, at, job.cpu, job.over, job.lingered, job.cut
+        self.pipe.tell("ended", job.key, *told, job.children == set())
         follower = self.turns.follower(job.key)
         if job.worth == OWN and follower and not (follower.held or self.late or self.now() >= self.register.deadline):
             self.pipe.tell("begun", follower.key)

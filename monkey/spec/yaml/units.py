@@ -21,13 +21,15 @@ _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([kKMGTP]?i?B)\Z")
 
 def parse_duration(value: Any) -> float:
     """Return seconds: "2h", "30m", "1d12h", "1.5h", or a number of seconds. Raises MistakesError."""
+    given = value
     if isinstance(value, str) and _DURATION.match(value):
         value = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(value))
     elif isinstance(value, str) and _SECONDS_ALONE.match(value):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e10:
         raise make_mistake_error(
-            f"expected a duration, found {describe_value(value)}", 'write it like "2h", "30m", "1d12h", or in seconds'
+            f"expected a duration, found {describe_value(given)}",
+            'write it like "2h", "30m", "1d12h", or in seconds, more than 0',
         )
     return float(value)
 

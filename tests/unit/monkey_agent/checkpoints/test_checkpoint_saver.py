@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from monkey.processes.process_tree import LISTS_CHILDREN
 from monkey.store.memory import MemoryStore
 from monkey_agent.ports import AttemptEnd
 from tests.loops import Run
@@ -88,6 +89,51 @@ def test_a_job_that_is_stopped_in_the_middle_of_writing_may_finish_that_and_is_c
         await running.stop("the agent leaves")
         assert (await running.wait()).checkpoint == 1
         assert b"one" in (await in_store(body)).values()
+        await body.runner.close()
+
+    run(scenario())
+
+
+#: Saves when it is asked to stop, and then ends by itself or not; Python's own tracker of shared memory always does.
+SAVES_LATE = """
+import os, pathlib, signal, sys, time
+from multiprocessing.shared_memory import SharedMemory
+memory, room = SharedMemory(create=True, size=99), pathlib.Path(os.environ["MONKEY_CHECKPOINT_DIR"])
+def save(*_):
+    memory.unlink()
+    time.sleep(0.3)
+    (room / "state").write_text("late")
+    {end}
+signal.signal(signal.SIGTERM, save)
+(room / "early").touch()
+while True:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.skipif(not LISTS_CHILDREN, reason="needs a kernel that lists children")
+@pytest.mark.parametrize(
+    "script, end, whole",
+    [
+        ("true\n{python}\ntrue", "sys.exit(0)", True),
+        ("trap : TERM; {python} & wait", "sys.exit(0)", True),
+        ("true\n{python} | (trap '' TERM; exec cat)\ntrue", "sys.exit(0)", True),
+        ("true\n{python}\ntrue", "os.kill(os.getpid(), signal.SIGKILL)", False),
+        ("exec {python}", "os.kill(os.getpid(), signal.SIGKILL)", False),
+    ],
+)
+def test_what_a_shell_ran_is_captured_if_it_ends_by_itself(
+    body: Body, tmp_path: Path, run: Run, script: str, end: str, whole: bool
+) -> None:
+    (tmp_path / "train.py").write_text(SAVES_LATE.format(end=end))
+
+    async def scenario() -> None:
+        command = script.format(python=f"{sys.executable} {tmp_path}/train.py")
+        running = await body.start(["sh", "-c", command], job=JOB, settings={"grace": 20})
+        await until((Path(running._space.checkpoint) / "early").exists)
+        await running.stop("the agent leaves")
+        assert (await running.wait()).ending is AttemptEnd.STOPPED
+        assert (b"late" in (await in_store(body)).values()) is whole
         await body.runner.close()
 
     run(scenario())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -239,6 +240,25 @@ def test_what_another_job_made_is_left_alone(body: Body, tmp_path: Path, run: Ru
             await other.stop("enough")
             await body.run("true")
             assert not any(map(alive, made))
+
+    run(scenario())
+
+
+@knows_all
+def test_who_hides_and_loses_its_shell_is_asked_and_awaited_beside_an_older_job(
+    body: Body, tmp_path: Path, run: Run
+) -> None:
+    ready, saved = tmp_path / "ready", tmp_path / "saved"
+    hides = f"trap 'sleep 0.5; touch {saved}; exit' TERM; touch {ready}; while :; do sleep 0.01; done"
+    command = f'true\nenv -i PATH="$PATH" setsid -w sh -c {shlex.quote(hides)}\ntrue'
+
+    async def scenario() -> None:
+        older = await body.start("sleep 1000")
+        running = await body.start(["sh", "-c", command], settings={"grace": 30})
+        await until(ready.exists)
+        await running.stop("enough")
+        assert saved.exists()
+        await older.stop("enough")
 
     run(scenario())
 

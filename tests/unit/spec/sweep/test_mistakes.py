@@ -134,6 +134,7 @@ def test_a_caret_stands_right_after_tabs_and_quotes_and_in_blocks() -> None:
         ("fail_fast: soon", (1, 12), "expected true or false, found the text 'soon'", "write true or false"),
         ("run_cap: 100000000", (1, 10), "expected at most 5000000", ""),
         ("timeout: 0", (1, 10), "expected a duration, found 0", '"2h"'),
+        ("grace: 0s", (1, 8), "expected a duration, found the text '0s'", "more than 0"),
         ("env: {1A: b}", (1, 7), "'1A' cannot name an environment variable", "letters"),
         ("env: {MONKEY_A: b}", (1, 7), "MONKEY_", "another name"),
         ("env: {A: 0.1}", (1, 10), "expected text, found 0.1", "quotes"),
