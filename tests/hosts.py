@@ -31,6 +31,9 @@ from tests.sshd import keygen
 _PLACE = Path(tempfile.gettempdir())
 #: Seconds within which a host must be up, or down.
 PATIENCE = 60.0
+#: The kernel's limit of inotify instances of one user. Each host has six of root's. With the usual limit of 128, the
+#: twenty-second host stands still as it boots, without a word.
+_INSTANCES, _ENOUGH = Path("/proc/sys/fs/inotify/max_user_instances"), 4096
 
 
 @dataclass(frozen=True)
@@ -221,6 +224,9 @@ class Lab:
 
     def __init__(self) -> None:
         """Make the network and the keys."""
+        with contextlib.suppress(OSError):  # where it may not be written, fewer hosts at once boot
+            if int(_INSTANCES.read_text()) < _ENOUGH:
+                _INSTANCES.write_text(str(_ENOUGH))
         self.bridge = f"mk{secrets.token_hex(3)}"
         self.base = _PLACE / f"monkey-hosts-{self.bridge}"
         self.home = self.base / "home"
