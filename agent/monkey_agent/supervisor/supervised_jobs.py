@@ -53,6 +53,7 @@ class SupervisedJob:
     __slots__ = (
         "active",
         "apart",
+        "asked",
         "began",
         "children",
         "cpu",
@@ -77,7 +78,6 @@ class SupervisedJob:
         "peak",
         "pid",
         "report",
-        "signalled",
         "since",
         "status",
         "touched",
@@ -105,7 +105,7 @@ class SupervisedJob:
         #: Whether the agent signalled it: then its end is not its own.
         self.touched = False
         #: Its processes when it was asked to stop: one that hides and loses its parent by that is still known.
-        self.signalled: set[int] = set()
+        self.asked: set[int] = set()
         #: What its shell ran then, without those that ended with an exit code since; None if that is not known.
         self.children: set[int] | None = None
         #: Whether the agent froze it.
@@ -219,7 +219,7 @@ class SupervisedJobs:
         """Return whether an orphan is this job's: by its session, its mark, or because no other can have made it."""
         leader = read_session(pid)
         for other in self.by_key.values():
-            if other.pid == leader or pid in other.signalled:
+            if other.pid == leader or pid in other.asked:
                 return other is job
         over = job.status is not None
         key = read_marked_key(pid, self.state)
@@ -240,7 +240,7 @@ class SupervisedJobs:
         spared = job.pid if job.apart and stops else 0
         known = self.members(job)
         if stops:
-            job.signalled.update(known)
+            job.asked.update(known)
             if job.status is None and read_proc(f"/proc/{job.pid}/comm").strip() in _SHELLS:
                 job.children = set(list_children(job.pid)) or None
         if job.status is None and not spared:
@@ -275,7 +275,7 @@ class SupervisedJobs:
             job.lingered, job.cut = len(left), job.cut and bool(left)
             self.begin_hunt(job, now)
 
-    def note_exit(self, pid: int) -> None:
+    def note_child_exit(self, pid: int) -> None:
         """Note that a process that was not the first one of a job ended with an exit code."""
         for job in self.by_key.values():
             if job.children:

@@ -283,7 +283,7 @@ class SupervisorLoop:
                 self.memory.note_kill(job)
                 ended.append(job)
             elif os.WIFEXITED(status) and os.WEXITSTATUS(status) < SIGNALLED:
-                self.jobs.note_exit(pid)
+                self.jobs.note_child_exit(pid)
         if ended:
             orphans = self.jobs.orphans()
             for job in ended:
